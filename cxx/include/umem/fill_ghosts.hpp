@@ -224,9 +224,11 @@ template <class Type> struct GhostMove {
   Type const *value; /* null: that of the other cell */
 };
 
-/* Does a move for n lines that begin at first, first + stride, ... */
+/* Does a move for n lines that begin at first, first + stride, ... These loops are functions of their
+ * own, so that they have registers enough. */
 template <class Type>
-void host_move_cells(index_t n, index_t stride, GhostMove<Type> const &move, Type *first) {
+[[gnu::noinline]] void host_move_cells(index_t n, index_t stride, GhostMove<Type> const &move,
+                                       Type *first) {
   Type *const to = first + move.to;
   if (move.value)
     for (index_t i = 0; i < n; i++) to[i * stride] = *move.value;
@@ -234,6 +236,20 @@ void host_move_cells(index_t n, index_t stride, GhostMove<Type> const &move, Typ
     std::copy(first + move.from, first + move.from + n, to);
   else
     for (index_t i = 0; i < n; i++) to[i * stride] = first[move.from + i * stride];
+}
+
+/* Does two moves at once, of which neither reads what the other writes. */
+template <class Type>
+[[gnu::noinline]] void host_move_two(index_t n, index_t stride, GhostMove<Type> const *moves,
+                                     Type *first) {
+  index_t const to = moves[0].to, from = moves[0].from, to_2 = moves[1].to, from_2 = moves[1].from;
+#if defined(__clang__) /* unrolled, it has more addresses than registers */
+#pragma clang loop unroll(disable)
+#endif
+  for (index_t i = 0; i < n; i++, first += stride) {
+    first[to] = first[from];
+    first[to_2] = first[from_2];
+  }
 }
 
 /* Does moves for lines along dimension k, which begin at indices [low, high) of the others.
@@ -248,14 +264,18 @@ void host_fill_lines(View<Type, Rank> const &view, int k, Extents<Rank> const &l
     if (j != k && length(j) < length(inner)) inner = j;
   index_t const stride = view.strides.at[inner],
                 end = inner == k ? 1 : high.at[inner] - low.at[inner];
-  index_t const most = length(k) < length(inner) ? 64 : end;
+  bool const are_two = count == 2 && stride != 1 && !moves[0].value && !moves[1].value;
+  index_t const most = length(k) < length(inner) && !are_two ? 64 : end;
   Extents<Rank> at = low;
   for (;;) {
     Type *first = view.data + distance(at, view.strides);
     for (index_t i = 0, n; i < end; i += n, first += n * stride) {
       n = std::min(most, end - i);
-      for (GhostMove<Type> const *move = moves; move != moves + count; move++)
-        host_move_cells(n, stride, *move, first);
+      if (are_two)
+        host_move_two(n, stride, moves, first);
+      else
+        for (GhostMove<Type> const *move = moves; move != moves + count; move++)
+          host_move_cells(n, stride, *move, first);
     }
     int j = Rank - 1;
     while (j >= 0 && (j == inner || ++at.at[j] >= high.at[j])) {
