@@ -1,11 +1,16 @@
 /* machine_code.cpp - pairs of functions that machine_code.py compares: view_X does through views
- * what raw_X does by hand, with a pointer and strides. Compiled to assembly, never run. */
-#include <umem/view.hpp>
+ * what raw_X does by hand, with strides and a pointer to the row: compilers make more instructions
+ * of a sum of all indices. Compiled to assembly, never run. */
+#include <umem/elements.hpp>
 
 #include <cstddef>
 
 using std::ptrdiff_t;
 using umem::View;
+
+/* An element of a row. As an argument j + 1 is one number: compilers find an increment less where
+ * they see row[j + 1]. */
+template <class Type> static inline Type const &at(Type const *row, ptrdiff_t j) { return row[j]; }
 
 extern "C" {
 
@@ -33,7 +38,7 @@ double view_element_in_memory(View<double, 2> const *u, ptrdiff_t i, ptrdiff_t j
 }
 
 /* Ghost cells cost nothing. */
-void raw_ghost(Raw const *u, ptrdiff_t i) { u->data[-u->strides[0] + i * u->strides[1]] = 1; }
+void raw_ghost(Raw const *u, ptrdiff_t i) { (u->data - u->strides[0])[i * u->strides[1]] = 1; }
 void view_ghost(View<double, 2> const *u, ptrdiff_t i) { (*u)(-1, i) = 1; }
 
 float raw_linear(float const *u, ptrdiff_t i) { return u[i]; }
@@ -54,8 +59,8 @@ void view_add(float *a, float const *b, ptrdiff_t n) {
 void raw_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
   for (ptrdiff_t i = 1; i < nx - 1; i++)
     for (ptrdiff_t j = 1; j < ny - 1; j++)
-      w[i * ny + j] = 0.25 * (u[(i - 1) * ny + j] + u[(i + 1) * ny + j] + u[i * ny + (j - 1)] +
-                              u[i * ny + (j + 1)]);
+      (w + i * ny)[j] = 0.25 * (at(u + (i - 1) * ny, j) + at(u + (i + 1) * ny, j) +
+                                at(u + i * ny, j - 1) + at(u + i * ny, j + 1));
 }
 void view_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
   View<double, 2> to(w, {nx, ny});
@@ -66,16 +71,15 @@ void view_stencil(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
 }
 
 /* Loops over views that come from elsewhere: their strides are data, and that of the last
- * dimension is known to be 1 by unit_stride(). By hand, too, j + 1 is one number: added up as i * s
- * + j + 1 compilers find one increment less. */
+ * dimension is known to be 1 by unit_stride(). */
 void raw_stencil_rows(Raw const *w, Raw const *u) {
   double *to = w->data;
   double const *from = u->data;
   ptrdiff_t nx = u->extents[0], ny = u->extents[1], s = u->strides[0], t = w->strides[0];
   for (ptrdiff_t i = 1; i < nx - 1; i++)
     for (ptrdiff_t j = 1; j < ny - 1; j++)
-      to[i * t + j] = 0.25 * (from[(i - 1) * s + j] + from[(i + 1) * s + j] +
-                              from[i * s + (j - 1)] + from[i * s + (j + 1)]);
+      (to + i * t)[j] = 0.25 * (at(from + (i - 1) * s, j) + at(from + (i + 1) * s, j) +
+                                at(from + i * s, j - 1) + at(from + i * s, j + 1));
 }
 void view_stencil_rows(View<double, 2> const *w, View<double const, 2> const *u) {
   View<double, 2> to = w->unit_stride();
@@ -93,8 +97,9 @@ void raw_stencil_strided(Raw const *w, Raw const *u) {
   ptrdiff_t s0 = u->strides[0], s1 = u->strides[1], t0 = w->strides[0], t1 = w->strides[1];
   for (ptrdiff_t i = 1; i < nx - 1; i++)
     for (ptrdiff_t j = 1; j < ny - 1; j++)
-      to[i * t0 + j * t1] = 0.25 * (from[(i - 1) * s0 + j * s1] + from[(i + 1) * s0 + j * s1] +
-                                    from[i * s0 + (j - 1) * s1] + from[i * s0 + (j + 1) * s1]);
+      (to + i * t0)[j * t1] =
+          0.25 * ((from + (i - 1) * s0)[j * s1] + (from + (i + 1) * s0)[j * s1] +
+                  (from + i * s0)[(j - 1) * s1] + (from + i * s0)[(j + 1) * s1]);
 }
 void view_stencil_strided(View<double, 2> const *w, View<double const, 2> const *u) {
   View<double, 2> to = *w;
@@ -142,4 +147,44 @@ void view_pixels(
     for (ptrdiff_t j = 0, m = pixels.extent(1); j < m; j++)
       for (ptrdiff_t c = 0; c < pixels.extent(2); c++) pixels(i, j, c) *= 0.5f;
 }
+/* Seven points of floats, with ghost cells or gaps between rows. */
+void raw_heat(RawPixels const *w, RawPixels const *u) {
+  float *to = w->data;
+  float const *from = u->data;
+  ptrdiff_t s0 = u->strides[0], s1 = u->strides[1], t0 = w->strides[0], t1 = w->strides[1];
+  for (ptrdiff_t i = 1; i + 1 < w->extents[0]; i++)
+    for (ptrdiff_t j = 1; j + 1 < w->extents[1]; j++)
+      for (ptrdiff_t k = 1; k + 1 < w->extents[2]; k++)
+        (to + (i * t0 + j * t1))[k] =
+            at(from + ((i - 1) * s0 + j * s1), k) + at(from + ((i + 1) * s0 + j * s1), k) +
+            at(from + (i * s0 + (j - 1) * s1), k) + at(from + (i * s0 + (j + 1) * s1), k) +
+            at(from + (i * s0 + j * s1), k - 1) + at(from + (i * s0 + j * s1), k + 1);
+}
+void view_heat(View<float, 3, umem::UnitStride> const &to,
+               View<float const, 3, umem::UnitStride> const &u) {
+  for (ptrdiff_t i = 1; i + 1 < to.extent(0); i++)
+    for (ptrdiff_t j = 1; j + 1 < to.extent(1); j++)
+      for (ptrdiff_t k = 1; k + 1 < to.extent(2); k++)
+        to(i, j, k) = u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) + u(i, j + 1, k) +
+                      u(i, j, k - 1) + u(i, j, k + 1);
+}
+
+/* All elements, one after the other. */
+void raw_elements(double *u, ptrdiff_t n, ptrdiff_t m) {
+  for (double *x = u, *end = u + n * m; x != end; x++) *x += 1;
+}
+void view_elements(View<double, 2, umem::RowMajor> const &u) {
+  for (double &x : umem::elements(u)) x += 1;
+}
+#if !defined(__clang__) /* which makes no two loops of one */
+void raw_elements_of_rows(Raw const *u) {
+  double *data = u->data;
+  ptrdiff_t n = u->extents[0], m = u->extents[1], s = u->strides[0], t = u->strides[1];
+  for (ptrdiff_t i = 0; i < n; i++)
+    for (ptrdiff_t j = 0; j < m; j++) (data + i * s)[j * t] += 1;
+}
+void view_elements_of_rows(View<double, 2> const &u) {
+  for (double &x : umem::elements(u)) x += 1;
+}
+#endif
 }

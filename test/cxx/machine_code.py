@@ -32,7 +32,7 @@ RETURN = re.compile(r"retq? ?$")
 CALL = re.compile(r"call|blr? ")
 DIVISION = re.compile(r"i?div[bwlq]? |[su]div ")
 # Arithmetic on several elements at once: x86 and ARM.
-VECTOR = re.compile(r"v?(?:add|sub|mul|div|fn?m\w+)p[sd] |\w+ .*\.[248][sd]\b")
+VECTOR = re.compile(r"v?(?:add|sub|mul|div|fn?m\w+)p[sd] |v?p(?:add[dq]|maxsd|muludq|cmpgtd) |\w+ .*\.[248][sd]\b")
 STORED_VECTOR = re.compile(r"v?mov(?:[au]p[sd]|dq[au]\w*) %[^(]*,.*\(|st[rp] q")
 ACCESS = re.compile(r"(?!lea).*[(\[]")
 COMMENT = re.compile(r"\s*(?:#|//|@ ).*$")
@@ -59,14 +59,16 @@ def functions(assembly):
 
 
 def spans(body):
-    """Where the loops of body begin and end. What has a return in it is none: a block behind the return jumps back."""
+    """Where the loops of body begin and end. What has a return in it is none: a block behind the return jumps back. Nor is
+    what a block behind it jumps into: a part of it, such as a loop in it, stands there."""
     at = {item[1]: n for n, item in enumerate(body) if item[0] == "label"}
-    found = set()
-    for n, item in enumerate(body):
-        target = item[2].split(", ")[-1] if item[0] == "code" else None
-        if target in at and at[target] < n and not has(body[at[target] : n], RETURN):
-            found.add((at[target], n))
-    return found
+    targets = [item[2].split(", ")[-1] if item[0] == "code" else None for item in body]
+    jumps = [(at[target], n) for n, target in enumerate(targets) if target in at and at[target] < n]
+    return {
+        (first, last)
+        for first, last in jumps
+        if not has(body[first:last], RETURN) and not any(n > last and first < to <= last for to, n in jumps)
+    }
 
 
 def loops(body):

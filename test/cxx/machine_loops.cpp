@@ -1,12 +1,14 @@
 /* machine_loops.cpp - pairs of functions that machine_code.py compares: call_X does by a generic
- * call of umem, on views whose strides are data, what raw_X does by a loop over raw pointers to
- * elements without gaps. Compiled to assembly, never run.
+ * call of umem, on arrays in RAM or on views whose strides are data, what raw_X does by a loop over
+ * raw pointers to elements without gaps. Compiled to assembly, never run.
  *
- * With SPOILED no loop of umem is what it should be: functors stay calls, and elements to fill have
- * gaps between them. */
+ * With SPOILED no loop of umem is what it should be: functors stay calls. */
+#include <umem/array.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
 #include <umem/functional.hpp>
+#include <umem/reductions.hpp>
+#include <umem/reductions_along.hpp>
 #include <umem/sweep.hpp>
 #include <umem/transform.hpp>
 
@@ -18,10 +20,8 @@ using umem::View;
 
 #ifdef SPOILED
 #define OPERATION __attribute__((noinline))
-static View<double, 1> to_fill(View<double, 1> const &x) { return {x.data, x.extents, {2}}; }
 #else
 #define OPERATION
-static View<double, 1> to_fill(View<double, 1> const &x) { return x; }
 #endif
 
 namespace {
@@ -35,6 +35,14 @@ struct Add {
 struct ScaleAndAdd {
   double a; /* in a register, although the loop writes elements of its type */
   OPERATION void operator()(double &z, double x, double y) const { z = a * x + y; }
+};
+struct Axpy {
+  double a;
+  OPERATION void operator()(double const &x, double &y) const { y += a * x; }
+};
+struct Set {
+  double value;
+  OPERATION void operator()(double &x) const { x = value; }
 };
 struct AddColumn {
   template <class Index> OPERATION void operator()(float &x, Index, Index j) const {
@@ -94,7 +102,18 @@ void call_axpy(View<double, 2> const &z, View<double const, 2> const &x,
 void raw_fill(double *x, ptrdiff_t n, double value) {
   for (ptrdiff_t i = 0; i < n; i++) x[i] = value;
 }
-void call_fill(View<double, 1> const &x, double value) { umem::fill(on_host, to_fill(x), value); }
+#ifdef SPOILED
+void call_fill(View<double, 1> const &x, double value) { umem::for_each(on_host, x, Set{value}); }
+#else
+void call_fill(View<double, 1> const &x, double value) { umem::fill(on_host, x, value); }
+#endif
+
+void raw_arrays_in_ram(double const *x, double *y, ptrdiff_t n, double a) {
+  for (ptrdiff_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+void call_arrays_in_ram(umem::Array<double, 2> const &x, umem::Array<double, 2> &y, double a) {
+  umem::for_each(Axpy{a}, x, y);
+}
 
 void raw_for_each_indexed(float *x, int nx, int ny) {
   for (int i = 0; i < nx; i++)
@@ -145,4 +164,35 @@ double raw_sweep(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
 double call_sweep(View<double, 2> const &w, View<double const, 2> const &u) {
   return umem::sweep(on_host, w, umem::interior(w), 0.0, umem::plus(), Jacobi{u});
 }
+
+#if !defined(SPOILED) /* they have no functor of the program */
+/* Reductions of int, in 64 bits. */
+long raw_sum(int const *x, ptrdiff_t n) {
+  long result = 0;
+  for (ptrdiff_t i = 0; i < n; i++) result += x[i];
+  return result;
+}
+long call_sum(View<int const, 1> const &x) { return umem::sum(on_host, x); }
+int raw_max(int const *x, ptrdiff_t n) {
+  int result = x[0];
+  for (ptrdiff_t i = 0; i < n; i++) result = x[i] > result ? x[i] : result;
+  return result;
+}
+int call_max(View<int const, 1> const &x) { return umem::max(on_host, x); }
+long raw_count_if(int const *x, ptrdiff_t n) {
+  long result = 0;
+  for (ptrdiff_t i = 0; i < n; i++) result += x[i] > 3;
+  return result;
+}
+long call_count_if(View<int const, 1> const &x) {
+  return umem::count_if(on_host, x, [](int i) { return i > 3; });
+}
+void raw_sum_along(double const *x, double *to, ptrdiff_t n, ptrdiff_t m) {
+  for (ptrdiff_t i = 0; i < n; i++)
+    for (ptrdiff_t j = 0; j < m; j++) to[j] += x[i * m + j];
+}
+void call_sum_along(View<double const, 2> const &x, View<double, 1> const &to) {
+  umem::sum_along(on_host, x, 0, to);
+}
+#endif
 }
