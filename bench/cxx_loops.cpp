@@ -163,6 +163,17 @@ APART void squares_raw(double const *x, double const *y, double *z, index_t n) {
   for (index_t i = 0; i < n; i++) z[i] = x[i] * x[i] + y[i] * y[i];
 }
 
+/* Short rows with gaps between them. */
+APART void axpy_rows(umem::View<double const, 2> const &x, umem::View<double, 2> const &y,
+                     double a) {
+  umem::for_each(
+      umem::on_host, [a](double const &from, double &to) { to += a * from; }, x, y);
+}
+APART void axpy_rows_raw(double const *x, double *y, index_t n, index_t m, index_t s, double a) {
+  for (index_t i = 0; i < n; i++)
+    for (index_t j = 0; j < m; j++) y[i * s + j] += a * x[i * s + j];
+}
+
 template <class Elements> APART void increment(Elements const &view) {
   for (double &element : umem::elements(view)) element += 1;
 }
@@ -190,6 +201,17 @@ void calls() {
     row(
         "x*x + y*y of " + std::to_string(n) + ", for_each", [&] { squares(x, y, z); },
         [&] { squares_raw(from, to, out, n); });
+  }
+  auto rows = umem::Array<double, 2>::full({1000, 4}, 1), other_rows = rows;
+  auto const x_rows = rows.host(umem::read);
+  auto const y_rows = other_rows.host(umem::write);
+  for (index_t m : {index_t(2), index_t(3)}) {
+    auto const part = umem::range(0, m);
+    umem::View<double const, 2> const u = x_rows->part(umem::full_extent, part);
+    umem::View<double, 2> const v = y_rows->part(umem::full_extent, part);
+    row(
+        "axpy of 1000 rows of " + std::to_string(m) + ", for_each", [&] { axpy_rows(u, v, 1e-9); },
+        [&] { axpy_rows_raw(u.data, v.data, 1000, m, 4, 1e-9); });
   }
   using Complex = std::complex<double>;
   auto x = umem::Array<Complex, 1>::full({100000}, Complex(1, 1)), y = x;

@@ -265,20 +265,28 @@ void host_rows_with_gaps(Function &functor, index_t n, index_t const *stride,
   }
 }
 
-/* Loops Dim to Rank - 1. */
-template <int Dim, int Rank, class Function, class... Types, int... Nth>
-void host_nest(Function &functor, LoopLayout<Rank, sizeof...(Types)> const &loops,
-               std::integer_sequence<int, Nth...> all, Types *...element) {
+/* Loops Dim to Rank - 1. unit: all strides of the last are 1, as a constant for the compiler. */
+template <bool unit, int Dim, int Rank, class Function, class... Types, int... Nth>
+UMEM_ALWAYS_INLINE void host_nest_of(Function &functor,
+                                     LoopLayout<Rank, sizeof...(Types)> const &loops,
+                                     std::integer_sequence<int, Nth...> all, Types *...element) {
   if constexpr (Dim < Rank - 1) {
     for (index_t i = 0; i < loops.extents.at[Dim]; i++)
-      host_nest<Dim + 1>(functor, loops, all, element + i * loops.strides[Nth].at[Dim]...);
+      host_nest_of<unit, Dim + 1>(functor, loops, all, element + i * loops.strides[Nth].at[Dim]...);
+  } else if constexpr (unit) {
+    host_row(functor, loops.extents.at[Dim], element...);
   } else {
     index_t const stride[] = {loops.strides[Nth].at[Dim]...};
-    if (((stride[Nth] == 1) && ...))
-      host_row(functor, loops.extents.at[Dim], element...);
-    else
-      host_rows_with_gaps<0>(functor, loops.extents.at[Dim], stride, all, element...);
+    host_rows_with_gaps<0>(functor, loops.extents.at[Dim], stride, all, element...);
   }
+}
+template <int Rank, class Function, class... Types, int... Nth>
+void host_nest(Function &functor, LoopLayout<Rank, sizeof...(Types)> const &loops,
+               std::integer_sequence<int, Nth...> all, Types *...element) {
+  if (((loops.strides[Nth].at[Rank - 1] == 1) && ...))
+    host_nest_of<true, 0>(functor, loops, all, element...);
+  else
+    host_nest_of<false, 0>(functor, loops, all, element...);
 }
 
 /* Calls functor(element of each operand) for all elements, in any order. Threads get copies of
@@ -286,14 +294,14 @@ void host_nest(Function &functor, LoopLayout<Rank, sizeof...(Types)> const &loop
 template <int Rank, class Function, class... Types, int... Nth>
 void host_map(HostPlace place, Function &functor, LoopLayout<Rank, sizeof...(Types)> const &loops,
               std::integer_sequence<int, Nth...> all, Types *...element) {
-  if (place.threads == 1) return host_nest<0>(functor, loops, all, element...);
+  if (place.threads == 1) return host_nest(functor, loops, all, element...);
   Cut const cut = cut_for(threads_of(place), loops.extents);
   int const k = cut.dimension;
   on_threads(cut, [&](index_t begin, index_t end) {
     LoopLayout<Rank, sizeof...(Types)> part = loops;
     part.extents.at[k] = end - begin;
     Function own = functor;
-    host_nest<0>(own, part, all, element + begin * loops.strides[Nth].at[k]...);
+    host_nest(own, part, all, element + begin * loops.strides[Nth].at[k]...);
   });
 }
 
