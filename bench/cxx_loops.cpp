@@ -177,6 +177,11 @@ APART void axpy_rows_raw(double const *x, double *y, index_t n, index_t m, index
 template <class Elements> APART void increment(Elements const &view) {
   for (double &element : umem::elements(view)) element += 1;
 }
+APART void increment_visited(umem::View<double, 2> const &view) {
+  umem::visit_elements(view, [](auto first, auto last) {
+    for (; first != last; ++first) *first += 1;
+  });
+}
 APART void increment_raw(double *x, index_t n, index_t m) {
   for (index_t i = 0; i < n * m; i++) x[i] += 1;
 }
@@ -225,6 +230,9 @@ void calls() {
   Call const by_hand = [&] { increment_raw(first, 1000, 1000); };
   row(
       "elements() of 1000^2, View", [&] { increment(*grid.host(umem::write)); }, by_hand);
+  row(
+      "visit_elements of 1000^2, View", [&] { increment_visited(*grid.host(umem::write)); },
+      by_hand);
   row(
       "elements() of 1000^2, RowMajor", [&] { increment(*grid.host<umem::RowMajor>(umem::write)); },
       by_hand);

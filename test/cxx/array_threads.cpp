@@ -94,4 +94,43 @@ TEST_P(ArrayThreads, all_that_reads_goes_together) {
 
 FOR_EACH_PLACE(ArrayThreads);
 
+/* A loop over arrays in RAM is a guard of each, in the thread that has made them and in others, and
+ * ends with it, whatever f throws. */
+void expect_guards_of_a_loop(Doubles &from, Doubles &to) {
+  Doubles const other({3, 4});
+  int calls = 0;
+  umem::for_each(
+      [&](double const &, double &) {
+        if (calls++) return;
+        EXPECT_THROW(umem::copy(other, from), umem::locked_error);
+        EXPECT_THROW(umem::copy(other, to), umem::locked_error);
+      },
+      from, to);
+  EXPECT_EQ(calls, 12);
+  EXPECT_NO_THROW(umem::copy(other, from));
+  EXPECT_NO_THROW(umem::copy(other, to));
+  auto const fails = [](double const &, double &) { throw std::runtime_error("f"); };
+  EXPECT_THROW(umem::for_each(fails, from, to), std::runtime_error);
+  EXPECT_NO_THROW(umem::copy(other, from));
+  EXPECT_NO_THROW(umem::copy(other, to));
+}
+TEST(LoopsInRam, are_guards_of_their_arrays) {
+  Doubles from({3, 4}), to({3, 4});
+  expect_guards_of_a_loop(from, to);
+  std::thread([&] { expect_guards_of_a_loop(from, to); }).join();
+}
+TEST(LoopsInRam, of_many_threads_read_one_array) {
+  Doubles shared = Doubles::full({3, 4}, 2);
+  auto const read = [&shared = std::as_const(shared)](int) {
+    Doubles own({3, 4});
+    for (int i = 0; i < 1000; i++)
+      umem::for_each([](double const &x, double &y) { y = x; }, shared, own);
+    EXPECT_EQ(own.get(2, 3), 2);
+  };
+  std::thread other([&] { in_threads(read); });
+  for (int i = 0; i < 10; i++) read(0);
+  other.join();
+  EXPECT_NO_THROW(umem::copy(Doubles({3, 4}), shared)); /* no loop is left */
+}
+
 } // namespace

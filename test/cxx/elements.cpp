@@ -28,6 +28,8 @@ void expect_addresses(I const &begin, I const &end, std::vector<T *> const &expe
   EXPECT_TRUE(it == end);
   while (i > 0) ASSERT_EQ(&*--it, expected[static_cast<std::size_t>(--i)]);
   EXPECT_TRUE(it == begin);
+  EXPECT_TRUE(begin + count == end && end - count == begin);
+  EXPECT_EQ(begin != end, count > 0);
   for (umem::index_t from = 0; from <= count; from += 5)
     for (umem::index_t to = 0; to < count; to += 3) {
       T *wanted = expected[static_cast<std::size_t>(to)];
