@@ -224,8 +224,8 @@ template <class Type> struct GhostMove {
   Type const *value; /* null: that of the other cell */
 };
 
-/* Does a move for n lines that begin at first, first + stride, ... These loops are functions of their
- * own, so that they have registers enough. */
+/* Does a move for n lines that begin at first, first + stride, ... These loops are functions of
+ * their own, so that they have registers enough. */
 template <class Type>
 [[gnu::noinline]] void host_move_cells(index_t n, index_t stride, GhostMove<Type> const &move,
                                        Type *first) {

@@ -276,15 +276,13 @@ UMEM_ALWAYS_INLINE bool loop_in_ram(Function const &f, Used const &first, More c
   bool const alike = (ArrayMembers::are_alike(first.operand, first.operand) && ... &&
                       ArrayMembers::are_alike(first.operand, others.operand));
   if (UMEM_RARELY(!alike)) return false;
-  auto run = [&](auto const &...arrays) __attribute__((always_inline)) {
-    if (UMEM_RARELY(!(arrays.first && ...))) return false;
+  auto run = [&](auto const &...guards) __attribute__((always_inline)) {
+    if (UMEM_RARELY(!(guards && ...))) return false;
     auto own = for_host(f);
-    host_row(own, first.operand.size(),
-             reinterpret_cast<typename std::remove_reference_t<decltype(arrays)>::Type *>(
-                 arrays.first)...);
+    host_row(own, first.operand.size(), guards.first()...);
     return true;
   };
-  return run(LoopInRam<Used>(first), LoopInRam<More>(others)...);
+  return run(QuickGuard<Used>(first), QuickGuard<More>(others)...);
 }
 
 /* Whether operands may be such arrays. */

@@ -360,26 +360,38 @@ private:
   bool is_reversed_;
 };
 
-/* A guard of an array in RAM for a loop on the host; address 0 if that takes more than to count
- * it. The array is borrowed: it lives as long as the loop. */
-template <class Used> struct LoopInRam {
+/* A guard for a loop on the host, where that takes no more than to count it: as for most arrays in
+ * RAM. Borrows the memory: the operand lives as long as the loop. */
+template <class Used> class QuickGuard {
   static constexpr Access access = Used::writes ? Access::write : Access::read;
   using Type = typename Used::element_type;
 
-  UMEM_ALWAYS_INLINE explicit LoopInRam(Used const &used) noexcept
-      : mirror(ArrayMembers::mirror(used.operand).get()),
-        first(UMEM_RARELY(!mirror->is_ram())
-                  ? 0
-                  : mirror->begin_loop(access, ArrayMembers::key(used.operand))) {}
-  UMEM_ALWAYS_INLINE ~LoopInRam() {
-    if (UMEM_RARELY(!first)) return;
-    mirror->end_loop(access);
+public:
+  QuickGuard() = default;
+  /* Of an array, if loops for which the program names no place run on the host. */
+  UMEM_ALWAYS_INLINE explicit QuickGuard(Used const &used) noexcept {
+    Mirror *const mirror = ArrayMembers::mirror(used.operand).get();
+    if (mirror->is_ram()) begin(mirror, ArrayMembers::key(used.operand));
   }
-  LoopInRam(LoopInRam const &) = delete;
-  LoopInRam &operator=(LoopInRam const &) = delete;
+  UMEM_ALWAYS_INLINE ~QuickGuard() { end(); }
+  QuickGuard(QuickGuard const &) = delete;
+  QuickGuard &operator=(QuickGuard const &) = delete;
 
-  Mirror *const mirror;
-  address const first;
+  UMEM_ALWAYS_INLINE void begin(Mirror *mirror, std::uint64_t key) noexcept {
+    mirror_ = mirror;
+    first_ = mirror ? mirror->begin_loop(access, key) : 0;
+  }
+  UMEM_ALWAYS_INLINE void end() noexcept {
+    if (first_) mirror_->end_loop(access);
+    first_ = 0;
+  }
+
+  explicit operator bool() const noexcept { return first_ != 0; }
+  Type *first() const noexcept { return reinterpret_cast<Type *>(first_); }
+
+private:
+  Mirror *mirror_ = nullptr;
+  address first_ = 0; /* of the memory; 0: there is no guard */
 };
 
 /* An array or a part. */
@@ -393,21 +405,17 @@ public:
   explicit MemorySlot(Used const &used) : used_(used) {}
   MemorySlot(MemorySlot const &) = delete;
   MemorySlot &operator=(MemorySlot const &) = delete;
-  ~MemorySlot() { close_quickly(); }
 
-  /* Takes a guard for a loop on the host if that needs no more than to count it, as for most arrays
-   * in RAM. */
   bool open_quickly() noexcept {
-    if constexpr (Used::kind == OperandKind::array)
-      guard(ArrayMembers::mirror(used_.operand), ArrayMembers::key(used_.operand));
-    else
-      guard(PartMembers::memory(used_.operand).mirror, PartMembers::memory(used_.operand).key);
-    return first_ != 0;
+    if constexpr (Used::kind == OperandKind::array) {
+      quick_.begin(ArrayMembers::mirror(used_.operand).get(), ArrayMembers::key(used_.operand));
+    } else {
+      PartMemory const &memory = PartMembers::memory(used_.operand);
+      quick_.begin(memory.mirror.get(), memory.key);
+    }
+    return static_cast<bool>(quick_);
   }
-  void close_quickly() noexcept {
-    if (first_) mirror_->end_loop(access);
-    first_ = 0;
-  }
+  void close_quickly() noexcept { quick_.end(); }
 
   /* Otherwise: the access that it needs, planned together with that of the other operands. */
   template <class PlaceType> OpenMemory &plan(PlaceType const &place) {
@@ -420,8 +428,8 @@ public:
   }
 
   view_in_loop<Used> view() const noexcept {
-    if (!first_) return {memory_->view()};
-    auto *first = reinterpret_cast<Type *>(first_);
+    if (!quick_) return {memory_->view()};
+    Type *const first = quick_.first();
     if constexpr (Used::kind == OperandKind::array) {
       return {ArrayMembers::view(used_.operand, first)};
     } else {
@@ -437,16 +445,8 @@ public:
   }
 
 private:
-  static constexpr Access access = Used::writes ? Access::write : Access::read;
-
-  void guard(std::shared_ptr<Mirror> const &mirror, std::uint64_t key) noexcept {
-    mirror_ = mirror.get();
-    first_ = mirror_ ? mirror_->begin_loop(access, key) : 0;
-  }
-
   Used used_;
-  address first_ = 0;        /* of the memory, while there is a quick guard */
-  Mirror *mirror_ = nullptr; /* borrowed: the operand lives as long as the loop */
+  QuickGuard<Used> quick_;
   std::optional<OpenPart<Type, Rank>> memory_;
 };
 
