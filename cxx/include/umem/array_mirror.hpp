@@ -111,7 +111,7 @@ public:
     if (has_after_release_.load(std::memory_order_acquire)) after_release(side);
   }
 
-  /* The same for a loop, which begins and ends in one thread. */
+  /* Counts a loop as such a guard. It begins and ends in one thread. */
   UMEM_ALWAYS_INLINE address begin_loop(Access access, std::uint64_t key) noexcept {
     address const first = ready_for(access, key);
     if (first) count_loop(access, 1);

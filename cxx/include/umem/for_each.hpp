@@ -43,6 +43,8 @@
  * the other; those with indices run in C order or, if the elements of all operands are in
  * column-major order, in that of Fortran.
  *
+ * Arrays, locks and parts must not end or get other memory before the call returns.
+ *
  * A call that refuses its arguments changes no operand. If f throws on the host, the call throws
  * the same exception. A kernel that cannot be launched throws umem::runtime_error with CUDA's
  * message, and a GPU that does not exist umem::value_error. If a kernel crashes, a later call that
