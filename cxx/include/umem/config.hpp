@@ -35,7 +35,7 @@
 #endif
 
 /* A condition that compilers move out of the way of the usual one. */
-#define UMEM_RARELY(condition) __builtin_expect(static_cast<bool>(condition), 0)
+#define UMEM_RARELY(condition) __builtin_expect(!!(condition), 0)
 
 /* Marks a host function that the compiler always inlines. */
 #define UMEM_ALWAYS_INLINE __attribute__((always_inline)) inline
