@@ -12,6 +12,7 @@
 #include <umem/mmap.h>
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
