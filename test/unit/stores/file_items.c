@@ -7,7 +7,8 @@
 
 /* ---- what the library calls ---- */
 
-static size_t reads, announced; /* calls that read the file, and runs of which it knows; atomic */
+/* Atomic, all four. */
+static size_t reads, announced; /* calls that read the file, and runs of which it knows */
 static off_t announced_last;    /* the run that was announced last */
 static bool announced_back;     /* one was announced after one behind it */
 /* The length that the file gets before bytes are copied from its mapping; 0: as it is. */
@@ -23,9 +24,9 @@ WRAPPED(ssize_t, pread64, (int fd, void *bytes, size_t size, off_t offset)) {
 }
 WRAPPED(int, posix_fadvise, (int fd, off_t offset, off_t size, int advice)) {
   if (advice == POSIX_FADV_WILLNEED) {
-    announced_back |=
-        __atomic_fetch_add(&announced, 1, __ATOMIC_RELAXED) && offset < announced_last;
-    announced_last = offset;
+    off_t const last = __atomic_exchange_n(&announced_last, offset, __ATOMIC_RELAXED);
+    if (__atomic_fetch_add(&announced, 1, __ATOMIC_RELAXED) && offset < last)
+      __atomic_store_n(&announced_back, true, __ATOMIC_RELAXED);
   }
   return __real_posix_fadvise(fd, offset, size, advice);
 }
