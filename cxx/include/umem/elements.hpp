@@ -45,6 +45,7 @@ public:
   UMEM_FUNCTION constexpr Type &operator*() const noexcept { return data_[offset_]; }
   /* The number of the element in C order. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
+  /* Whether it stands where other does: as ==. */
   UMEM_FUNCTION constexpr bool is_at(ElementIterator const &other) const noexcept {
     return more_ == other.more_ && (!more_ || i_ == other.i_);
   }

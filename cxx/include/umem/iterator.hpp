@@ -93,6 +93,7 @@ public:
   UMEM_FUNCTION constexpr Type &operator*() const noexcept { return first_[i_ * stride_]; }
   /* The i of the constructor. */
   UMEM_FUNCTION constexpr index_t number() const noexcept { return i_; }
+  /* Whether it stands where other does: as ==. */
   UMEM_FUNCTION constexpr bool is_at(StridedIterator const &other) const noexcept {
     return i_ == other.i_;
   }
