@@ -28,9 +28,8 @@ struct CheckedIndices {
 
 /* ---- arrays that are watched; any thread ---- */
 
-/* How many guards of a side of an array live. */
-/* Only one thread may write an array, so writers needs no atomic addition; nor does own_readers, of
- * the loops of the thread that made the array. */
+/* How many guards of a side of an array live. Only one thread may write an array, so writers needs
+ * no atomic addition; nor does own_readers, of the loops of the thread that made the array. */
 struct GuardCounts {
   std::atomic<int> readers{0}, writers{0}, own_readers{0};
 
