@@ -186,13 +186,13 @@ stage_gcc() {
 }
 
 # Whether no test that began after this file has left files, folders or shared memory: their names have the number of the
-# process, which has ended (test/temporary.h).
+# process, which has ended (test/temporary.h). Stages that run beside this one use the same folders.
 nothing_is_left() {
   local left process status=0
   for left in {/dev/shm,"${TMPDIR:-/tmp}"}/umem-test-*; do
     process=${left##*/umem-test-}
     [ "$left" -nt "$1" ] && [ ! -e "/proc/${process%%-*}" ] || continue
-    echo "left: $left"
+    echo "left by this stage, or by one that runs beside it: $left"
     status=1
   done
   return $status

@@ -18,7 +18,7 @@ MUTANTS = [
     c("base/thread.c", "clock->window = 0; /* until", "clock->window /= 1; /* until", "a reading that took long serves", first=("unit.clock",)),
     c("base/thread.c", "  for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);\n",
       "", "locks stay taken after fork"),
-    c("base/records.c", "    umemNumbers_release(share);\n    if (!allow(", "    if (!allow(",
+    c("base/records.c", "    umemValues_release(share);\n    if (!allow(", "    if (!allow(",
       "a refused reservation is not given back"),
     c("base/records.c", "  ((umemRecord *)umemRecords_at(records, slot))->number = 0;\n", "",
       "the name of a block finds its record after it was removed", first=("unit.records",)),
@@ -596,7 +596,7 @@ MUTANTS = [
       "used shared memory counts as zero", first=("unit.shm", "unit.pool_zeros")),
     c("pool/pool_pages.c", "  if (core->paging && core->paging->lineage != umem_fork_count()) abandon_paging(core);\n", "",
       "a child maps no pages for a thread of its parent", first=("unit.pool_pages_random",)),
-    c("pool/binning.c", "    umemNumbers_put_back(part, adr, bin, &none);\n", "    umemNumbers_drop(part);\n",
+    c("pool/binning.c", "    umemValues_put_back(part, adr, bin, &none);\n", "    umemValues_drop(part);\n",
       "a block whose free failed is forgotten"),
 
     # ---- adaptors ----

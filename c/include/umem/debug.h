@@ -6,15 +6,15 @@
 
 /* A umemDebug passes every call on to another context, upstream. In addition it
  *
- * - puts guard bytes, UMEM_DEBUG_GUARD, around each block. The guard in front is as long as the
- *   options say, rounded up to keep the alignment. The guard behind begins right after the
- *   requested bytes;
+ * - puts red zones, filled with UMEM_DEBUG_GUARD, around each block. The one in front is as long
+ *   as the option guard says, rounded up to keep the alignment. The one behind begins right after
+ *   the requested bytes;
  * - fills new blocks with UMEM_DEBUG_NEW, but not those of calloc;
  * - fills freed blocks with UMEM_DEBUG_FREED and keeps them. If it keeps more than the options
  *   allow, it gives the oldest back to upstream. If upstream is out of memory, it gives all of them
  *   back and makes the request once more;
- * - refuses sets and copies that touch a guard or a freed block: they fail with umemIndexError and
- *   touch nothing;
+ * - refuses sets and copies that touch a red zone or a freed block: they fail with umemIndexError
+ *   and touch nothing;
  * - refuses a free or resize of an address that is not a live block, a second free, a free by the
  *   wrong function and a resize with the wrong old size: they fail with umemValueError and change
  *   nothing.
@@ -37,11 +37,11 @@
  * A call that reports a wrong write does nothing else: a free leaves its block live, an allocation
  * returns null, umem_trim keeps the rest. The same call succeeds when the program makes it again.
  *
- * Blocks larger than kept_bytes have guards, but ctx neither fills nor keeps them. umem_dtor gives
- * blocks that are still live back to upstream; this is not an error. To find leaks, put a umemTrack
- * over ctx, not below it. A umemDebug over RAM that UMEM_DEFAULT names checks all blocks at the end
- * of the process (default.h). In a child of fork, ctx neither fills nor checks memory that the
- * child shares with its parent, such as a file, and gives none back to upstream.
+ * Blocks larger than kept_bytes have red zones, but ctx neither fills nor keeps them. umem_dtor
+ * gives blocks that are still live back to upstream; this is not an error. To find leaks, put a
+ * umemTrack over ctx, not below it. A umemDebug over RAM that UMEM_DEFAULT names checks all blocks
+ * at the end of the process (default.h). In a child of fork, ctx neither fills nor checks memory
+ * that the child shares with its parent, such as a file, and gives none back to upstream.
  *
  * All threads share one lock. ctx holds it for a look-up, and not while upstream works. The record
  * of a block takes about 180 bytes of RAM, and 16 for each frame.
@@ -61,14 +61,14 @@ typedef struct umemDebug {
 /* The most frames of a call site that are kept. */
 #define UMEM_DEBUG_FRAMES 32
 
-/* The largest guard, in bytes. */
+/* The longest red zone, in bytes. */
 #define UMEM_DEBUG_LARGEST_GUARD 65536
 
 /* What umemDebug_ctor takes. */
 typedef struct umemDebugOptions {
   size_t size;        /* sizeof(umemDebugOptions) as the caller was compiled */
-  size_t guard;       /* least bytes on either side of a block: 1 ... UMEM_DEBUG_LARGEST_GUARD */
-  size_t kept_bytes;  /* most bytes of freed blocks that ctx keeps, with their guards */
+  size_t guard;       /* least bytes of a red zone: 1 ... UMEM_DEBUG_LARGEST_GUARD */
+  size_t kept_bytes;  /* most bytes of freed blocks that ctx keeps, with their red zones */
   size_t kept_blocks; /* most freed blocks that ctx keeps; 0: none */
   unsigned frames;    /* most frames of the stack to record for each allocation and free: about 1 us
                          for eight */
@@ -92,7 +92,7 @@ UMEM_EXTERN umemStatusType umemDebug_ctor(umemDebug *ctx, void *upstream,
 UMEM_EXTERN umemStatusType umemDebug_adopt(umemDebug *ctx, void *upstream,
                                            umemDebugOptions const *options);
 
-/* Checks all guards, and all freed blocks that ctx keeps; it goes on keeping them. On an ordered
+/* Checks all red zones, and all freed blocks that ctx keeps; it goes on keeping them. On an ordered
  * context it waits for queued work first. Errors: umemIndexError for each wrong write that was not
  * reported yet; the failures of upstream's copies; umemTypeError, here and below, if ctx is not a
  * umemDebug. */
@@ -104,9 +104,9 @@ typedef enum umemDebugKind {
   umemDebugUnderflow,      /* bytes before a block were overwritten */
   umemDebugOverflow,       /* bytes behind a block were overwritten */
   umemDebugWriteAfterFree, /* bytes of a freed block were overwritten */
-  umemDebugBadAccess,      /* a set or copy would touch a guard or a freed block */
+  umemDebugBadAccess,      /* a set or copy would touch a red zone or a freed block */
   umemDebugDoubleFree,     /* the block is free already */
-  umemDebugInnerFree,      /* the address is inside a block or its guards */
+  umemDebugInnerFree,      /* the address is inside a block or its red zones */
   umemDebugUnknownFree,    /* no block contains the address */
   umemDebugWrongFunction,  /* umem_free of an aligned block, or the other way round */
   umemDebugWrongSize       /* the old size of a resize is not that of the block */
@@ -150,14 +150,14 @@ typedef struct umemDebugFault {
  * or not a umemDebug. */
 UMEM_EXTERN bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault);
 
-/* Figures of a umemDebug. Sizes are in bytes, as requested; kept_bytes includes the guards. */
+/* Figures of a umemDebug. Sizes are in bytes, as requested; kept_bytes includes the red zones. */
 typedef struct umemDebugFigures {
   size_t size;        /* sizeof(umemDebugFigures) as the caller was compiled; set it before */
   uint64_t faults;    /* findings reported so far */
   size_t live_blocks; /* not freed */
   size_t live_bytes;
   size_t kept_blocks; /* freed, and not yet given back to upstream */
-  size_t kept_bytes;  /* guards included */
+  size_t kept_bytes;  /* red zones included */
 } umemDebugFigures;
 
 /* What umemDebugFigures start as. */

@@ -62,11 +62,11 @@ _Static_assert(umemFaultAlloc << umemByCalloc == umemFaultCalloc &&
                    umemFaultAlloc << umemByRealloc == umemFaultRealloc,
                "the calls that allocate are in the order of umemHow");
 
-UMEM_ADAPTOR_INLINE uintptr_t fault_ask(umemVirtual *ctx, umemRequest const *request) {
+UMEM_ADAPTOR_INLINE uintptr_t fault_allocate(umemVirtual *ctx, umemRequest const *request) {
   if (fails(ctx, (unsigned)umemFaultAlloc << request->how)) return umem_null_of(ctx);
-  return umemAdaptor_ask(ctx, request);
+  return umemAdaptor_allocate(ctx, request);
 }
-UMEM_ADAPTOR_ALLOCATES(fault_ask)
+UMEM_ADAPTOR_ALLOCATES(fault_allocate)
 
 UMEM_ADAPTOR_INLINE void fault_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   if (!fails(ctx, umemFaultFree)) umemAdaptor_give_back(ctx, adr, aligned);
@@ -127,7 +127,7 @@ static struct umemVtbl const fault_vtbl = {
     .wait = fault_wait,
     .flush = fault_flush,
     .trim = fault_trim,
-    UMEM_ADAPTOR_ALLOCATION_BY(fault_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(fault_allocate),
     UMEM_ADAPTOR_FREE_BY(fault_free),
     UMEM_ADAPTOR_ALWAYS,
 };

@@ -47,7 +47,7 @@ static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
     return 0;
   }
   umemRequest request = {umemByAligned, total, origin_alignment, 0, 0};
-  uintptr_t origin = umemAdaptor_ask(ctx, &request);
+  uintptr_t origin = umemAdaptor_allocate(ctx, &request);
   if (!origin) {
     umemRecords_release(&impl->blocks.records);
     return 0;
@@ -96,15 +96,15 @@ static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   return moved;
 }
 
-static uintptr_t guarded_ask(umemVirtual *ctx, umemRequest const *request) {
-  if (!impl_of(ctx)->has_pages) return umemAdaptor_ask(ctx, request);
+static uintptr_t guarded_allocate(umemVirtual *ctx, umemRequest const *request) {
+  if (!impl_of(ctx)->has_pages) return umemAdaptor_allocate(ctx, request);
   if (request->how == umemByRealloc) return resize(ctx, request);
   bool aligned = request->how == umemByAligned && request->alignment > ctx->alignment;
   uintptr_t adr = take(ctx, request->nbytes, aligned ? request->alignment : ctx->alignment);
   if (adr && request->how == umemByCalloc) memset((void *)adr, 0, request->nbytes);
   return adr;
 }
-UMEM_ADAPTOR_ALLOCATES(guarded_ask)
+UMEM_ADAPTOR_ALLOCATES(guarded_allocate)
 
 static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   Guarded *impl = impl_of(ctx);
@@ -333,7 +333,7 @@ static struct umemVtbl const guarded_vtbl = {
     .usage = guarded_usage,
     .set_block_label = guarded_set_block_label,
     .leave = guarded_leave,
-    UMEM_ADAPTOR_ALLOCATION_BY(guarded_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(guarded_allocate),
     UMEM_ADAPTOR_FREE_BY(guarded_free),
     .aligned_origin = guarded_aligned_origin,
     .set = guarded_set,

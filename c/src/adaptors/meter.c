@@ -50,7 +50,7 @@ typedef struct MeterPages {
 struct Meter {
   umemAdaptor adaptor;
   MeterHooks const *hooks;
-  umemNumbers sizes; /* of live blocks */
+  umemValues sizes; /* of live blocks */
   MeterPages pages[meter_page_sizes];
 };
 
@@ -59,12 +59,12 @@ static Meter *meter_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 /* The first step of a kind's start. Cannot fail. */
 static void meter_start(Meter *meter, MeterHooks const *hooks) {
   meter->hooks = hooks;
-  umemNumbers_init(&meter->sizes);
+  umemValues_init(&meter->sizes);
 }
 
 static void meter_dtor(umemVirtual *ctx) {
   umemAdaptor_unlist(ctx);
-  umemNumbers_fini(&meter_of(ctx)->sizes);
+  umemValues_fini(&meter_of(ctx)->sizes);
   umemAdaptor_dtor(ctx);
 }
 
@@ -79,17 +79,17 @@ static void retract(Meter *meter, size_t more) {
 }
 
 /* Enters a block of size bytes, which counts already. An entry that it replaces counts no more. */
-static void enter(Meter *meter, umemNumbersShare *room, uintptr_t adr, size_t size) {
+static void enter(Meter *meter, umemValuesShare *room, uintptr_t adr, size_t size) {
   size_t old = 0;
-  if (umemNumbers_put(&meter->sizes, room, adr, size, &old)) meter->hooks->resized(meter, old, 0);
+  if (umemValues_put(&meter->sizes, room, adr, size, &old)) meter->hooks->resized(meter, old, 0);
 }
 
-static uintptr_t allocate(umemVirtual *ctx, Meter *meter, umemNumbersShare *room,
+static uintptr_t allocate(umemVirtual *ctx, Meter *meter, umemValuesShare *room,
                           umemRequest const *request) {
   uintptr_t null = umem_null_of(ctx), adr = null;
   if (admits(ctx, meter, request->nbytes)) {
     uint64_t before = umem_thread.failures;
-    adr = umemRequest_ask(meter->adaptor.upstream, request);
+    adr = umem_alloc_as(meter->adaptor.upstream, request);
     if (adr != null) {
       meter->hooks->resized(meter, 0, request->nbytes);
       enter(meter, room, adr, request->nbytes);
@@ -98,64 +98,64 @@ static uintptr_t allocate(umemVirtual *ctx, Meter *meter, umemNumbersShare *room
     umemAdaptor_failed(ctx, before);
     retract(meter, request->nbytes);
   }
-  umemNumbers_release(room);
+  umemValues_release(room);
   return null;
 }
 
 /* Enters a block of size bytes again: it is still at adr. */
-static void restore(Meter *meter, umemNumbersPart *part, uintptr_t adr, size_t size) {
+static void restore(Meter *meter, umemValuesPart *part, uintptr_t adr, size_t size) {
   size_t old = 0;
-  if (umemNumbers_put_back(part, adr, size, &old)) meter->hooks->resized(meter, old, 0);
+  if (umemValues_put_back(part, adr, size, &old)) meter->hooks->resized(meter, old, 0);
 }
 
 /* Counts the requested size in the table, not old_size of the caller. */
-static uintptr_t resize(umemVirtual *ctx, Meter *meter, umemNumbersShare *room,
+static uintptr_t resize(umemVirtual *ctx, Meter *meter, umemValuesShare *room,
                         umemRequest const *request) {
   size_t size, new_size = request->nbytes;
-  umemNumbersPart *part = umemNumbers_take(&meter->sizes, request->adr, &size);
+  umemValuesPart *part = umemValues_take(&meter->sizes, request->adr, &size);
   if (!part) {
-    umemNumbers_release(room);
-    return umemAdaptor_ask(ctx, request);
+    umemValues_release(room);
+    return umemAdaptor_allocate(ctx, request);
   }
   uintptr_t null = umem_null_of(ctx), moved = null;
   size_t more = new_size > size ? new_size - size : 0;
   if (umem_has_size(ctx, request->adr, size, request->old_size) && admits(ctx, meter, more)) {
-    moved = umemAdaptor_ask(ctx, request);
+    moved = umemAdaptor_allocate(ctx, request);
     if (moved == null) retract(meter, more);
   }
   if (moved != null) {
     meter->hooks->resized(meter, size, new_size);
     enter(meter, room, moved, new_size);
-    umemNumbers_drop(part);
+    umemValues_drop(part);
   } else {
-    umemNumbers_release(room);
+    umemValues_release(room);
     restore(meter, part, request->adr, size);
   }
   return moved;
 }
 
-static uintptr_t meter_ask(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t meter_allocate(umemVirtual *ctx, umemRequest const *request) {
   Meter *meter = meter_of(ctx);
-  umemNumbersShare *room = umemNumbers_reserve(&meter->sizes);
+  umemValuesShare *room = umemValues_reserve(&meter->sizes);
   if (room) return (request->how == umemByRealloc ? resize : allocate)(ctx, meter, room, request);
   umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return umem_null_of(ctx);
 }
-UMEM_ADAPTOR_ALLOCATES(meter_ask)
+UMEM_ADAPTOR_ALLOCATES(meter_allocate)
 
 /* ---- free ---- */
 
 static void meter_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   Meter *meter = meter_of(ctx);
   size_t size = 0;
-  umemNumbersPart *part = umemNumbers_take(&meter->sizes, adr, &size);
+  umemValuesPart *part = umemValues_take(&meter->sizes, adr, &size);
   uint64_t before = umem_thread.failures;
   umemAdaptor_give_back(ctx, adr, aligned);
   if (!part) return;
   if (umem_thread.failures != before) {
     restore(meter, part, adr, size);
   } else {
-    umemNumbers_drop(part);
+    umemValues_drop(part);
     meter->hooks->resized(meter, size, 0);
   }
 }
@@ -172,11 +172,11 @@ static umemSearch meter_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) 
   uintptr_t start = search == umemSearchFound ? below.adr : adr;
   bool busy;
   size_t size = 0;
-  bool mine = umemNumbers_try_find(&meter->sizes, start, &size, &busy);
+  bool mine = umemValues_try_find(&meter->sizes, start, &size, &busy);
   if (!mine && !busy &&
       start != adr) { /* of an aligned block, which begins behind that of the context below */
     start = adr;
-    mine = umemNumbers_try_find(&meter->sizes, start, &size, &busy);
+    mine = umemValues_try_find(&meter->sizes, start, &size, &busy);
   }
   if (busy) return umemSearchBusy;
   if (!mine || adr - start >= size) return umemSearchNone;
@@ -313,8 +313,8 @@ static umemPages const *meter_sized_pages(umemVirtual *ctx, size_t page_size) {
 
 #define METER_METHODS                                                                              \
   .pages = meter_pages, .large_pages = meter_large_pages, .sized_pages = meter_sized_pages,        \
-  .find = meter_find, UMEM_ADAPTOR_ALLOCATION_BY(meter_ask), UMEM_ADAPTOR_FREE_BY(meter_free),     \
-  UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS
+  .find = meter_find, UMEM_ADAPTOR_ALLOCATION_BY(meter_allocate),                                  \
+  UMEM_ADAPTOR_FREE_BY(meter_free), UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS
 
 /* ---- Limit: at most so many bytes ---- */
 

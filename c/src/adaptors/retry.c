@@ -21,11 +21,11 @@ static bool is_helped(umemVirtual *ctx, umemRequest const *request, unsigned att
   return retry->callback(retry->user, ctx, request->nbytes, alignment, attempt);
 }
 
-static uintptr_t retry_ask(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t retry_allocate(umemVirtual *ctx, umemRequest const *request) {
   for (unsigned attempt = 1;; attempt++) {
     umemAttempt held;
     umemAttempt_begin(&held);
-    uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+    uintptr_t adr = umem_alloc_as(umemAdaptor_upstream(ctx), request);
     umemAttempt_end(&held);
     if (!umemAttempt_failed(&held)) return adr;
     bool hopeless = adr != umem_null_of(ctx) || held.type != umemMemoryError;
@@ -41,7 +41,7 @@ static uintptr_t retry_ask(umemVirtual *ctx, umemRequest const *request) {
     return adr;
   }
 }
-UMEM_ADAPTOR_ALLOCATES(retry_ask)
+UMEM_ADAPTOR_ALLOCATES(retry_allocate)
 
 /* ---- construction ---- */
 
@@ -61,7 +61,7 @@ static bool retry_start(umemVirtual *ctx, void const *options) {
 
 static struct umemVtbl const retry_vtbl = {
     .dtor = umemAdaptor_dtor,
-    UMEM_ADAPTOR_ALLOCATION_BY(retry_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(retry_allocate),
     UMEM_ADAPTOR_FREE,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

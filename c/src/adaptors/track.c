@@ -228,7 +228,7 @@ static void exchange_label_of(Track *track, umemRecordName name, char **label) {
   umemLock_release(&track->records.lock);
 }
 
-static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t track_allocate(umemVirtual *ctx, umemRequest const *request) {
   Track *track = track_of(ctx);
   Record record = {.aligned = request->how == umemByAligned};
   umemRecordName name;
@@ -239,12 +239,12 @@ static uintptr_t track_ask(umemVirtual *ctx, umemRequest const *request) {
   if (resizes && !may_leave(ctx, request->adr, false, request->old_size, &name))
     return enter(ctx, null, 0, &record);
   if (resizes) exchange_label_of(track, name, &record.label);
-  uintptr_t adr = enter(ctx, umemAdaptor_ask(ctx, request), request->nbytes, &record);
+  uintptr_t adr = enter(ctx, umemAdaptor_allocate(ctx, request), request->nbytes, &record);
   if (resizes && adr == null) exchange_label_of(track, name, &record.label);
   if (resizes) end_free(track, name, adr != null);
   return adr;
 }
-UMEM_ADAPTOR_ALLOCATES(track_ask)
+UMEM_ADAPTOR_ALLOCATES(track_allocate)
 
 /* ---- the end ---- */
 
@@ -378,7 +378,7 @@ static struct umemVtbl const track_vtbl = {
     .usage = track_usage,
     .set_block_label = track_set_block_label,
     .leave = track_leave,
-    UMEM_ADAPTOR_ALLOCATION_BY(track_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(track_allocate),
     UMEM_ADAPTOR_FREE_BY(track_free),
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

@@ -1,4 +1,4 @@
-/* records.c - the numbers and the records of live blocks.
+/* records.c - the values and the records of live blocks.
  *
  * Numbers: the part of a block is known with its address, when it is too late to refuse the block.
  * Therefore each part keeps room for all entries that may be reserved at once: slack. Each share of
@@ -16,13 +16,13 @@
 
 enum { first_capacity = 4, sparse_capacity = 256 };
 
-static umemNumbersPart *part_of(umemNumbers *numbers, uint64_t hash) {
-  return &numbers->part[hash >> (64 - umemNumbersPartBits)];
+static umemValuesPart *part_of(umemValues *values, uint64_t hash) {
+  return &values->part[hash >> (64 - umemValuesPartBits)];
 }
 
-/* ---- numbers: room, under the lock of the part ---- */
+/* ---- values: room, under the lock of the part ---- */
 
-static size_t count_of(umemNumbersPart const *part) {
+static size_t count_of(umemValuesPart const *part) {
   return part->table.count + part->taken - __atomic_load_n(&part->dropped, __ATOMIC_RELAXED);
 }
 
@@ -40,8 +40,8 @@ static bool is_ample(size_t capacity, unsigned slack, size_t count) {
 }
 
 /* Gives part all the room that it should have, and marks it as tight when it has too little. */
-static void extend(umemNumbers *numbers, umemNumbersPart *part) {
-  unsigned slack = __atomic_load_n(&numbers->slack, __ATOMIC_SEQ_CST);
+static void extend(umemValues *values, umemValuesPart *part) {
+  unsigned slack = __atomic_load_n(&values->slack, __ATOMIC_SEQ_CST);
   size_t count = count_of(part), now = part->table.capacity;
   size_t capacity = now ? now : first_capacity;
   while (!is_ample(capacity, slack, count)) capacity *= 2;
@@ -49,23 +49,23 @@ static void extend(umemNumbers *numbers, umemNumbersPart *part) {
   bool tight = !suffices(now, slack, count);
   if (tight == part->tight) return;
   part->tight = tight;
-  __atomic_fetch_add(&numbers->tight, tight ? 1u : -1u, __ATOMIC_SEQ_CST);
+  __atomic_fetch_add(&values->tight, tight ? 1u : -1u, __ATOMIC_SEQ_CST);
 }
 
 /* Gives most of the room back where nearly all blocks have gone. Not so often, and not in small
  * tables, that a free would cost noticeably more. */
-static void shrink(umemNumbers *numbers, umemNumbersPart *part) {
-  unsigned slack = __atomic_load_n(&numbers->slack, __ATOMIC_SEQ_CST);
+static void shrink(umemValues *values, umemValuesPart *part) {
+  unsigned slack = __atomic_load_n(&values->slack, __ATOMIC_SEQ_CST);
   size_t quarter = part->table.capacity / 4;
   if (quarter >= sparse_capacity && !part->tight && is_ample(quarter, slack, 2 * count_of(part)))
     umemTable_resize(&part->table, quarter);
 }
 
-/* ---- numbers: reservations ---- */
+/* ---- values: reservations ---- */
 
 /* The share of the calling thread. */
-static umemNumbersShare *share_of(umemNumbers *numbers) {
-  return &numbers->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
+static umemValuesShare *share_of(umemValues *values) {
+  return &values->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
 }
 
 static void raise_to(unsigned *number, unsigned least) {
@@ -77,100 +77,100 @@ static void raise_to(unsigned *number, unsigned least) {
 
 /* Lets each share reserve so many entries, in parts that have room for them. False without
  * memory. */
-static bool allow(umemNumbers *numbers, unsigned each) {
-  raise_to(&numbers->slack, umemNumbersShares * each);
-  for (int i = 0; i < umemNumbersParts; i++) {
-    umemNumbersPart *part = &numbers->part[i];
+static bool allow(umemValues *values, unsigned each) {
+  raise_to(&values->slack, umemValuesShares * each);
+  for (int i = 0; i < umemValuesParts; i++) {
+    umemValuesPart *part = &values->part[i];
     umemLock_acquire(&part->lock);
-    extend(numbers, part);
+    extend(values, part);
     umemLock_release(&part->lock);
   }
-  if (__atomic_load_n(&numbers->tight, __ATOMIC_SEQ_CST)) return false;
-  raise_to(&numbers->each, each);
+  if (__atomic_load_n(&values->tight, __ATOMIC_SEQ_CST)) return false;
+  raise_to(&values->each, each);
   return true;
 }
 
-umemNumbersShare *umemNumbers_reserve(umemNumbers *numbers) {
-  umemNumbersShare *share = share_of(numbers);
+umemValuesShare *umemValues_reserve(umemValues *values) {
+  umemValuesShare *share = share_of(values);
   for (;;) {
     unsigned mine = __atomic_add_fetch(&share->reserved, 1, __ATOMIC_SEQ_CST);
-    unsigned each = __atomic_load_n(&numbers->each, __ATOMIC_SEQ_CST);
-    if (mine <= each && !__atomic_load_n(&numbers->tight, __ATOMIC_SEQ_CST)) return share;
-    umemNumbers_release(share);
-    if (!allow(numbers, mine <= each ? each : each ? 2 * each : 1)) return NULL;
+    unsigned each = __atomic_load_n(&values->each, __ATOMIC_SEQ_CST);
+    if (mine <= each && !__atomic_load_n(&values->tight, __ATOMIC_SEQ_CST)) return share;
+    umemValues_release(share);
+    if (!allow(values, mine <= each ? each : each ? 2 * each : 1)) return NULL;
   }
 }
 
-/* ---- numbers: the table ---- */
+/* ---- values: the table ---- */
 
-void umemNumbers_init(umemNumbers *numbers) {
-  memset(numbers, 0, sizeof *numbers);
-  for (int i = 0; i < umemNumbersParts; i++) umemLock_init(&numbers->part[i].lock);
+void umemValues_init(umemValues *values) {
+  memset(values, 0, sizeof *values);
+  for (int i = 0; i < umemValuesParts; i++) umemLock_init(&values->part[i].lock);
 }
 
-void umemNumbers_fini(umemNumbers *numbers) {
-  for (int i = 0; i < umemNumbersParts; i++) {
-    umemTable_clear(&numbers->part[i].table);
-    umemLock_destroy(&numbers->part[i].lock);
+void umemValues_fini(umemValues *values) {
+  for (int i = 0; i < umemValuesParts; i++) {
+    umemTable_clear(&values->part[i].table);
+    umemLock_destroy(&values->part[i].lock);
   }
 }
 
-bool umemNumbers_put(umemNumbers *numbers, umemNumbersShare *share, uintptr_t adr, size_t number,
-                     size_t *old) {
+bool umemValues_put(umemValues *values, umemValuesShare *share, uintptr_t adr, size_t value,
+                    size_t *old) {
   uint64_t hash = umemTable_hash(adr);
-  umemNumbersPart *part = part_of(numbers, hash);
+  umemValuesPart *part = part_of(values, hash);
   umemLock_acquire(&part->lock);
-  bool was = umemTable_put_hashed(&part->table, adr, hash, number, old);
-  unsigned slack = __atomic_load_n(&numbers->slack, __ATOMIC_SEQ_CST);
-  if (!is_ample(part->table.capacity, slack, count_of(part))) extend(numbers, part);
+  bool was = umemTable_put_hashed(&part->table, adr, hash, value, old);
+  unsigned slack = __atomic_load_n(&values->slack, __ATOMIC_SEQ_CST);
+  if (!is_ample(part->table.capacity, slack, count_of(part))) extend(values, part);
   umemLock_release(&part->lock);
-  umemNumbers_release(share);
+  umemValues_release(share);
   return was;
 }
 
 /* Finds in part, which is locked, and unlocks it. */
-static bool find_in(umemNumbersPart *part, uintptr_t adr, uint64_t hash, size_t *number) {
+static bool find_in(umemValuesPart *part, uintptr_t adr, uint64_t hash, size_t *value) {
   umemTableCell const *cell = umemTable_find_hashed(&part->table, adr, hash);
-  if (cell) *number = cell->value;
+  if (cell) *value = cell->value;
   umemLock_release(&part->lock);
   return cell != NULL;
 }
 
-bool umemNumbers_find(umemNumbers *numbers, uintptr_t adr, size_t *number) {
+bool umemValues_find(umemValues *values, uintptr_t adr, size_t *value) {
   uint64_t hash = umemTable_hash(adr);
-  umemNumbersPart *part = part_of(numbers, hash);
+  umemValuesPart *part = part_of(values, hash);
   umemLock_acquire(&part->lock);
-  return find_in(part, adr, hash, number);
+  return find_in(part, adr, hash, value);
 }
 
-bool umemNumbers_try_find(umemNumbers *numbers, uintptr_t adr, size_t *number, bool *busy) {
+bool umemValues_try_find(umemValues *values, uintptr_t adr, size_t *value, bool *busy) {
   uint64_t hash = umemTable_hash(adr);
-  umemNumbersPart *part = part_of(numbers, hash);
+  umemValuesPart *part = part_of(values, hash);
   *busy = !umemLock_try(&part->lock);
-  return !*busy && find_in(part, adr, hash, number);
+  return !*busy && find_in(part, adr, hash, value);
 }
 
-umemNumbersPart *umemNumbers_take(umemNumbers *numbers, uintptr_t adr, size_t *number) {
+umemValuesPart *umemValues_take(umemValues *values, uintptr_t adr, size_t *value) {
   uint64_t hash = umemTable_hash(adr);
-  umemNumbersPart *part = part_of(numbers, hash);
+  umemValuesPart *part = part_of(values, hash);
   umemLock_acquire(&part->lock);
   umemTableCell *cell = umemTable_find_hashed(&part->table, adr, hash);
   if (cell) {
-    *number = cell->value;
+    *value = cell->value;
     umemTable_remove(&part->table, cell);
     part->taken++;
-    if (16 * count_of(part) < part->table.capacity) shrink(numbers, part);
+    if (16 * count_of(part) < part->table.capacity) shrink(values, part);
   }
   umemLock_release(&part->lock);
   return cell ? part : NULL;
 }
 
-bool umemNumbers_put_back(umemNumbersPart *part, uintptr_t adr, size_t number, size_t *old) {
+bool umemValues_put_back(umemValuesPart *part, uintptr_t adr, size_t value, size_t *old) {
   umemLock_acquire(&part->lock);
-  bool was = umemTable_put(&part->table, adr, number, old);
+  bool was = umemTable_put(&part->table, adr, value, old);
   part->taken -= !was;
   umemLock_release(&part->lock);
-  if (was) umemNumbers_drop(part);
+  if (was) umemValues_drop(part);
   return was;
 }
 

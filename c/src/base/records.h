@@ -2,7 +2,7 @@
  *
  * There is a table for each of the two ways to find a block:
  *
- *   umemNumbers   one number for each block, as its size; found by the start of the block
+ *   umemValues    one value for each block, such as its size; found by the start of the block
  *   umemRecords   a record of any type for each block; found by any address inside, in order
  *
  * The first has many locks and costs less. Of both, the user reserves room before it allocates a
@@ -19,77 +19,77 @@
 #include "base/thread.h"
 #include "base/table.h"
 
-/* ---- a number for each block ---- */
+/* ---- a value for each block ---- */
 
 /* Each part is a hash table that is at most three quarters full, with a lock of its own, which
  * is held for one search and never while a context is called. A search costs the lock and mostly
  * one cache miss, however many blocks there are. An entry has 16 bytes: the first block takes 8
  * KiB, a thousand take 64 KiB, and many take 21 to 43 bytes each. A part shrinks when nearly all
  * of its blocks are gone. */
-typedef struct umemNumbersPart {
+typedef struct umemValuesPart {
   umemLock lock;
-  umemTable table; /* address to number */
+  umemTable table; /* address to value */
   size_t taken;    /* entries that were taken and not put back: room for them is kept */
   size_t dropped;  /* atomic: those of them whose room is not kept any more */
   bool tight;      /* it has no room for all that may be reserved, and no memory for more */
   char padding[128 - sizeof(umemLock) - sizeof(umemTable) - 3 * sizeof(size_t)]; /* cache lines */
-} umemNumbersPart;
+} umemValuesPart;
 
 /* The room that some of the threads have reserved. */
-typedef struct umemNumbersShare {
+typedef struct umemValuesShare {
   unsigned reserved; /* atomic */
   char padding[60];  /* a cache line */
-} umemNumbersShare;
+} umemValuesShare;
 
 /* The upper bits of a hash choose the part. */
 enum {
-  umemNumbersPartBits = umemTableSkip,
-  umemNumbersParts = 1 << umemNumbersPartBits,
-  umemNumbersShares = 16
+  umemValuesPartBits = umemTableSkip,
+  umemValuesParts = 1 << umemValuesPartBits,
+  umemValuesShares = 16
 };
 
-typedef struct umemNumbers {
-  umemNumbersPart part[umemNumbersParts];
-  umemNumbersShare share[umemNumbersShares];
+typedef struct umemValues {
+  umemValuesPart part[umemValuesParts];
+  umemValuesShare share[umemValuesShares];
   unsigned each;  /* atomic: entries that may be reserved in each share */
   unsigned slack; /* atomic: entries that each part keeps room for: at least those of all shares */
   unsigned tight; /* atomic: parts that cannot */
-} umemNumbers;
+} umemValues;
 
-void umemNumbers_init(umemNumbers *numbers);
-void umemNumbers_fini(umemNumbers *numbers);
+void umemValues_init(umemValues *values);
+void umemValues_fini(umemValues *values);
 
 /* Reserves room for an entry. Returns where, for put or release; NULL, with nothing changed,
  * without memory. */
-umemNumbersShare *umemNumbers_reserve(umemNumbers *numbers);
+umemValuesShare *umemValues_reserve(umemValues *values);
 
-static inline void umemNumbers_release(umemNumbersShare *share) {
+static inline void umemValues_release(umemValuesShare *share) {
   __atomic_fetch_sub(&share->reserved, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Enters the number of the block at adr into reserved room. Returns whether it replaces an
- * entry, with the number *old. */
-bool umemNumbers_put(umemNumbers *numbers, umemNumbersShare *share, uintptr_t adr, size_t number,
-                     size_t *old);
+/* Enters the value of the block at adr into reserved room. Returns whether it replaces an
+ * entry, with the value *old. */
+bool umemValues_put(umemValues *values, umemValuesShare *share, uintptr_t adr, size_t value,
+                    size_t *old);
 
-/* Writes the number of the block at adr to *number. Returns false where there is none. */
-bool umemNumbers_find(umemNumbers *numbers, uintptr_t adr, size_t *number);
+/* Writes the value of the block at adr to *value. Returns false where there is none. */
+bool umemValues_find(umemValues *values, uintptr_t adr, size_t *value);
 
 /* Finds without waiting. If it would have to wait, *busy is true and the result false. */
-bool umemNumbers_try_find(umemNumbers *numbers, uintptr_t adr, size_t *number, bool *busy);
+bool umemValues_try_find(umemValues *values, uintptr_t adr, size_t *value, bool *busy);
 
-/* Removes the entry of the block at adr, and writes its number to *number. Returns the part,
+/* Removes the entry of the block at adr, and writes its value to *value. Returns the part,
  * which keeps room for the entry until the caller drops it or puts the entry back; NULL where
  * there is none. */
-umemNumbersPart *umemNumbers_take(umemNumbers *numbers, uintptr_t adr, size_t *number);
+umemValuesPart *umemValues_take(umemValues *values, uintptr_t adr, size_t *value);
 
-static inline void umemNumbers_drop(umemNumbersPart *part) {
+static inline void umemValues_drop(umemValuesPart *part) {
   __atomic_fetch_add(&part->dropped, 1, __ATOMIC_RELAXED);
 }
 
 /* Enters a block that was taken from part again. Returns whether it replaces an entry, with the
- * number *old. */
-bool umemNumbers_put_back(umemNumbersPart *part, uintptr_t adr, size_t number, size_t *old);
+ * value *old. */
+bool umemValues_put_back(umemValuesPart *part, uintptr_t adr, size_t value, size_t *old);
 
 /* ---- a record for each block ---- */
 

@@ -4,10 +4,10 @@
  * pointer impl and seven reserved words; what impl points to begins with a umemAdaptor. Its table
  * of methods is made of the groups below and of what it does differently:
  *
- *     UMEM_ADAPTOR_ALLOCATES(mine_ask)
+ *     UMEM_ADAPTOR_ALLOCATES(mine_allocate)
  *
  *     static struct umemVtbl const vtbl = {
- *         .dtor = mine_dtor, UMEM_ADAPTOR_ALLOCATION_BY(mine_ask), UMEM_ADAPTOR_FREE,
+ *         .dtor = mine_dtor, UMEM_ADAPTOR_ALLOCATION_BY(mine_allocate), UMEM_ADAPTOR_FREE,
  *         UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER, UMEM_ADAPTOR_ALWAYS};
  *
  * What a group passes on goes through the public functions to the upstream, whose failure becomes
@@ -118,7 +118,7 @@ typedef struct umemRequest {
 
 /* Makes the request of ctx, by its public function. Before calloc, nmemb * size has been
  * checked. */
-static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *request) {
+static inline uintptr_t umem_alloc_as(umemVirtual *ctx, umemRequest const *request) {
   switch (request->how) {
   case umemByAlloc:
     break;
@@ -135,9 +135,9 @@ static inline uintptr_t umemRequest_ask(umemVirtual *ctx, umemRequest const *req
 /* ---- methods that pass on, and the functions that do so for methods of an adaptor's own ---- */
 
 /* Makes a request of the upstream, and gives a block back to it. Failures become those of ctx. */
-static inline uintptr_t umemAdaptor_ask(umemVirtual *ctx, umemRequest const *request) {
+static inline uintptr_t umemAdaptor_allocate(umemVirtual *ctx, umemRequest const *request) {
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  uintptr_t adr = umem_alloc_as(umemAdaptor_upstream(ctx), request);
   umemAdaptor_failed(ctx, before);
   return adr;
 }
@@ -171,29 +171,28 @@ void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
 
 /* ---- groups of methods ---- */
 
-/* For ask and give below, where nanoseconds count: each method gets its own copy, in which how, or
- * aligned, is constant. */
+/* For what the macros below name, where nanoseconds count: each method gets its own copy, in which
+ * how, or aligned, is constant. */
 #define UMEM_ADAPTOR_INLINE static inline __attribute__((always_inline))
 
-/* Defines the methods that allocate by ask(ctx, request), and names them in the table. ask is
- * umemAdaptor_ask in an adaptor that passes all requests on. */
-#define UMEM_ADAPTOR_ALLOCATES(ask)                                                                \
-  static uintptr_t ask##_alloc(umemVirtual *ctx, size_t nbytes) {                                  \
-    return ask(ctx, &(umemRequest){umemByAlloc, nbytes, 1, 0, 0});                                 \
+/* Defines the methods that allocate, each by the function by(ctx, request), and names them in the
+ * table: umemAdaptor_allocate in an adaptor that passes all requests on. */
+#define UMEM_ADAPTOR_ALLOCATES(by)                                                                 \
+  static uintptr_t by##_alloc(umemVirtual *ctx, size_t nbytes) {                                   \
+    return by(ctx, &(umemRequest){umemByAlloc, nbytes, 1, 0, 0});                                  \
   }                                                                                                \
-  static uintptr_t ask##_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {                     \
-    return ask(ctx, &(umemRequest){umemByCalloc, nmemb * size, 1, 0, 0});                          \
+  static uintptr_t by##_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {                      \
+    return by(ctx, &(umemRequest){umemByCalloc, nmemb * size, 1, 0, 0});                           \
   }                                                                                                \
-  static uintptr_t ask##_aligned(umemVirtual *ctx, size_t alignment, size_t size) {                \
-    return ask(ctx, &(umemRequest){umemByAligned, size, alignment, 0, 0});                         \
+  static uintptr_t by##_aligned(umemVirtual *ctx, size_t alignment, size_t size) {                 \
+    return by(ctx, &(umemRequest){umemByAligned, size, alignment, 0, 0});                          \
   }                                                                                                \
-  static uintptr_t ask##_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,                 \
-                                 size_t new_size) {                                                \
-    return ask(ctx, &(umemRequest){umemByRealloc, new_size, 1, adr, old_size});                    \
+  static uintptr_t by##_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,                  \
+                                size_t new_size) {                                                 \
+    return by(ctx, &(umemRequest){umemByRealloc, new_size, 1, adr, old_size});                     \
   }
-#define UMEM_ADAPTOR_ALLOCATION_BY(ask)                                                            \
-  .alloc = ask##_alloc, .calloc = ask##_calloc, .aligned_alloc = ask##_aligned,                    \
-  .realloc = ask##_realloc
+#define UMEM_ADAPTOR_ALLOCATION_BY(by)                                                             \
+  .alloc = by##_alloc, .calloc = by##_calloc, .aligned_alloc = by##_aligned, .realloc = by##_realloc
 
 /* Defines the methods that free by give(ctx, adr, aligned), and names them in the table. An adaptor
  * that passes all frees on has UMEM_ADAPTOR_FREE instead. */

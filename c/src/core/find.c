@@ -15,7 +15,9 @@ static bool check_found(void *ctx, umemFound const *found) {
 
 static umemFindForeign *ask_foreign; /* atomic; NULL: memory of others is unknown */
 
-void umemFind_ask(umemFindForeign *ask) { __atomic_store_n(&ask_foreign, ask, __ATOMIC_RELEASE); }
+void umemFind_set_foreign(umemFindForeign *ask) {
+  __atomic_store_n(&ask_foreign, ask, __ATOMIC_RELEASE);
+}
 
 /* Describes memory of other libraries, if ask_foreign knows it. */
 static void search_foreign(uintptr_t adr, umemFound *found) {

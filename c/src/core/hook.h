@@ -63,6 +63,6 @@ static inline bool umem_is_watched(void) {
 typedef bool umemFindForeign(uintptr_t adr, umemFound *found);
 
 /* umem_find calls this one, too. */
-void umemFind_ask(umemFindForeign *ask);
+void umemFind_set_foreign(umemFindForeign *ask);
 
 #endif

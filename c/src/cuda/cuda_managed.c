@@ -234,9 +234,9 @@ static void prefetch_moved(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
 }
 
 /* calloc is a new block, by way of this function, and then zeros. */
-static uintptr_t prefetch_ask(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t prefetch_allocate(umemVirtual *ctx, umemRequest const *request) {
   if (request->how == umemByCalloc) return umemVirtual_calloc(ctx, 1, request->nbytes);
-  uintptr_t adr = umemAdaptor_ask(ctx, request);
+  uintptr_t adr = umemAdaptor_allocate(ctx, request);
   if (!adr) return 0;
   if (request->how == umemByRealloc) {
     prefetch_moved(ctx, adr, request->nbytes);
@@ -246,7 +246,7 @@ static uintptr_t prefetch_ask(umemVirtual *ctx, umemRequest const *request) {
   }
   return adr;
 }
-UMEM_ADAPTOR_ALLOCATES(prefetch_ask)
+UMEM_ADAPTOR_ALLOCATES(prefetch_allocate)
 
 /* ---- construction ---- */
 
@@ -261,7 +261,7 @@ static bool prefetch_start(umemVirtual *ctx, void const *none) {
 
 static struct umemVtbl const prefetch_vtbl = {
     .dtor = umemAdaptor_dtor,
-    UMEM_ADAPTOR_ALLOCATION_BY(prefetch_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(prefetch_allocate),
     UMEM_ADAPTOR_FREE,
     UMEM_ADAPTOR_BYTES,
     UMEM_ADAPTOR_ORDER,

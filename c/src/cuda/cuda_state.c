@@ -136,7 +136,7 @@ void *umemCuda_construct(umemVirtual *ctx, umemKind const *kind, umemCudaSource 
     return NULL;
   }
   state->source = source;
-  umemFind_ask(umemCuda_find_foreign);
+  umemFind_set_foreign(umemCuda_find_foreign);
   umemLock_init(&state->lock);
   umemCudaBuffers_ctor(&state->buffers, state->gpu);
   ctx->host = &state->buffers;

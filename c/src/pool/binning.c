@@ -28,9 +28,9 @@ typedef struct Bins {
 
 typedef struct Binning {
   umemAdaptor adaptor;
-  umemNumbers blocks; /* the number of the bin of each */
-  umemLock lock;      /* of who adds a bin */
-  Bins *bins;         /* atomic; owned */
+  umemValues blocks; /* the number of the bin of each */
+  umemLock lock;     /* of who adds a bin */
+  Bins *bins;        /* atomic; owned */
 } Binning;
 
 static Binning *binning_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -69,19 +69,19 @@ static size_t bin_for(umemVirtual *ctx, size_t alignment, size_t size) {
 }
 
 /* Reserves an entry of the table. Returns NULL, and records a status, without memory. */
-static umemNumbersShare *reserve_entry(umemVirtual *ctx) {
-  umemNumbersShare *room = umemNumbers_reserve(&binning_of(ctx)->blocks);
+static umemValuesShare *reserve_entry(umemVirtual *ctx) {
+  umemValuesShare *room = umemValues_reserve(&binning_of(ctx)->blocks);
   if (!room) umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
   return room;
 }
 
 /* Enters the result of a bin, a block at adr or null, into reserved room. Returns adr. */
-static uintptr_t enter_block(umemVirtual *ctx, umemNumbersShare *room, size_t bin, uintptr_t adr) {
+static uintptr_t enter_block(umemVirtual *ctx, umemValuesShare *room, size_t bin, uintptr_t adr) {
   size_t none;
   if (adr == umem_null_of(ctx))
-    umemNumbers_release(room);
+    umemValues_release(room);
   else
-    umemNumbers_put(&binning_of(ctx)->blocks, room, adr, bin, &none);
+    umemValues_put(&binning_of(ctx)->blocks, room, adr, bin, &none);
   return adr;
 }
 
@@ -118,11 +118,11 @@ static bool end_call(Call *call) {
 
 /* ---- allocation ---- */
 
-UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, umemNumbersShare *room, size_t bin,
+UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, umemValuesShare *room, size_t bin,
                                        umemRequest const *request) {
   Call call;
   begin_call(&call, ctx, bin);
-  uintptr_t adr = umemRequest_ask(bin_context(ctx, bin), request);
+  uintptr_t adr = umem_alloc_as(bin_context(ctx, bin), request);
   end_call(&call);
   return enter_block(ctx, room, bin, adr);
 }
@@ -137,7 +137,7 @@ static uintptr_t refuse_block(umemVirtual *ctx, uintptr_t adr) {
 UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   size_t bin, none;
   Call call;
-  umemNumbersPart *part = umemNumbers_take(&binning_of(ctx)->blocks, adr, &bin);
+  umemValuesPart *part = umemValues_take(&binning_of(ctx)->blocks, adr, &bin);
   if (!part) {
     refuse_block(ctx, adr);
     return;
@@ -145,9 +145,9 @@ UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool alig
   begin_call(&call, ctx, bin);
   umem_free_as(bin_context(ctx, bin), adr, aligned);
   if (end_call(&call))
-    umemNumbers_put_back(part, adr, bin, &none);
+    umemValues_put_back(part, adr, bin, &none);
   else
-    umemNumbers_drop(part);
+    umemValues_drop(part);
 }
 
 UMEM_ADAPTOR_FREES(binning_free)
@@ -155,7 +155,7 @@ UMEM_ADAPTOR_FREES(binning_free)
 static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   size_t bin;
   Call call;
-  if (!umemNumbers_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse_block(ctx, adr);
+  if (!umemValues_find(&binning_of(ctx)->blocks, adr, &bin)) return refuse_block(ctx, adr);
   begin_call(&call, ctx, bin);
   uintptr_t origin = umem_aligned_origin(bin_context(ctx, bin), adr);
   end_call(&call);
@@ -166,14 +166,14 @@ static uintptr_t binning_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 /* Resizes a block in its bin. The caller has taken its entry, because the bin may give the
  * address to others at once, and has reserved room for a new one. */
-static uintptr_t resize_in_bin(umemVirtual *ctx, umemNumbersShare *room, umemNumbersPart *part,
+static uintptr_t resize_in_bin(umemVirtual *ctx, umemValuesShare *room, umemValuesPart *part,
                                size_t bin, umemRequest const *request) {
   size_t none;
   uintptr_t moved = get_from(ctx, room, bin, request);
   if (moved == umem_null_of(ctx))
-    umemNumbers_put_back(part, request->adr, bin, &none);
+    umemValues_put_back(part, request->adr, bin, &none);
   else
-    umemNumbers_drop(part);
+    umemValues_drop(part);
   return moved;
 }
 
@@ -181,24 +181,24 @@ static uintptr_t binning_realloc(umemVirtual *ctx, umemRequest const *request, s
   Binning *binning = binning_of(ctx);
   uintptr_t adr = request->adr;
   size_t bin;
-  if (!umemNumbers_find(&binning->blocks, adr, &bin)) return refuse_block(ctx, adr);
+  if (!umemValues_find(&binning->blocks, adr, &bin)) return refuse_block(ctx, adr);
   if (!umem_has_size(ctx, adr, bin_largest(ctx, bin), request->old_size)) return umem_null_of(ctx);
   if (bin != wanted) return umem_move_unknown(ctx, adr, request->old_size, request->nbytes);
-  umemNumbersShare *room = reserve_entry(ctx);
+  umemValuesShare *room = reserve_entry(ctx);
   if (!room) return umem_null_of(ctx);
-  umemNumbersPart *part = umemNumbers_take(&binning->blocks, adr, &bin);
+  umemValuesPart *part = umemValues_take(&binning->blocks, adr, &bin);
   if (part) return resize_in_bin(ctx, room, part, bin, request);
-  umemNumbers_release(room);
+  umemValues_release(room);
   return refuse_block(ctx, adr);
 }
 
-UMEM_ADAPTOR_INLINE uintptr_t binning_ask(umemVirtual *ctx, umemRequest const *request) {
+UMEM_ADAPTOR_INLINE uintptr_t binning_allocate(umemVirtual *ctx, umemRequest const *request) {
   size_t bin = bin_for(ctx, request->alignment, request->nbytes);
   if (request->how == umemByRealloc) return binning_realloc(ctx, request, bin);
-  umemNumbersShare *room = reserve_entry(ctx);
+  umemValuesShare *room = reserve_entry(ctx);
   return room ? get_from(ctx, room, bin, request) : umem_null_of(ctx);
 }
-UMEM_ADAPTOR_ALLOCATES(binning_ask)
+UMEM_ADAPTOR_ALLOCATES(binning_allocate)
 
 /* ---- all of them ---- */
 
@@ -224,7 +224,7 @@ static void free_lists(Bins *bins) {
 static void binning_dtor(umemVirtual *ctx) {
   Binning *binning = binning_of(ctx);
   umemAdaptor_unlist(ctx);
-  umemNumbers_fini(&binning->blocks);
+  umemValues_fini(&binning->blocks);
   for (size_t i = 0; binning->adaptor.owns_upstream && i < binning->bins->count; i++) {
     Call call;
     begin_call(&call, ctx, binning->bins->sorted[i].number);
@@ -247,7 +247,7 @@ static umemSearch binning_find(umemVirtual *ctx, uintptr_t adr, umemFound *found
     umemSearch search = umemLive_search(bin_context(ctx, i), adr, &block);
     if (search == umemSearchNone) continue;
     if (search == umemSearchBusy) return search;
-    bool mine = umemNumbers_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
+    bool mine = umemValues_try_find(&binning_of(ctx)->blocks, block.adr, &bin, &busy);
     if (busy) return umemSearchBusy;
     if (!mine || bin != i) continue;
     *found = block;
@@ -340,7 +340,7 @@ static bool binning_start(umemVirtual *ctx, void const *options) {
   Given const *given = options;
   bool taken = take_bins(ctx, given->bins, given->count);
   if (!taken) return false;
-  umemNumbers_init(&binning_of(ctx)->blocks);
+  umemValues_init(&binning_of(ctx)->blocks);
   umemLock_init(&binning_of(ctx)->lock);
   return true;
 }
@@ -371,7 +371,7 @@ static struct umemVtbl const binning_vtbl = {
     .trim = binning_trim,
     .find = binning_find,
     .upstream = umemAdaptor_upstream_method,
-    UMEM_ADAPTOR_ALLOCATION_BY(binning_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(binning_allocate),
     .leave = umemAdaptor_leave,
     UMEM_ADAPTOR_FREE_BY(binning_free),
     UMEM_ADAPTOR_BYTES,

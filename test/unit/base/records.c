@@ -31,7 +31,7 @@ static uintptr_t address_of_hash(uint64_t hash) {
 
 /* Addresses of one part that all want the same cell, until it has 2^28 of them. */
 static uintptr_t colliding(unsigned part, size_t i) {
-  return address_of_hash(((uint64_t)part << (64 - umemNumbersPartBits)) + i + 1);
+  return address_of_hash(((uint64_t)part << (64 - umemValuesPartBits)) + i + 1);
 }
 
 /* Of every kind: offsets from 0 on, as an allocator gives them, those at the end of a part,
@@ -45,28 +45,28 @@ static uintptr_t any_address(uint64_t *random, size_t i) {
   case 2:
     return colliding(3, i);
   case 3:
-    return address_of_hash(((uint64_t)8 << (64 - umemNumbersPartBits)) - 1 - i); /* wraps */
+    return address_of_hash(((uint64_t)8 << (64 - umemValuesPartBits)) - 1 - i); /* wraps */
   default:
     return (uintptr_t)random64(random) >> 1;
   }
 }
 
-static size_t cells_in(umemNumbers const *blocks) {
+static size_t cells_in(umemValues const *blocks) {
   size_t cells = 0;
-  for (int i = 0; i < umemNumbersParts; i++) cells += blocks->part[i].table.capacity;
+  for (int i = 0; i < umemValuesParts; i++) cells += blocks->part[i].table.capacity;
   return cells;
 }
 
-static unsigned reserved_in(umemNumbers const *blocks) {
+static unsigned reserved_in(umemValues const *blocks) {
   unsigned reserved = 0;
-  for (int i = 0; i < umemNumbersShares; i++) reserved += blocks->share[i].reserved;
+  for (int i = 0; i < umemValuesShares; i++) reserved += blocks->share[i].reserved;
   return reserved;
 }
 
 /* Entries, and the room of those that were taken. */
-static size_t used_in(umemNumbers const *blocks) {
+static size_t used_in(umemValues const *blocks) {
   size_t used = 0;
-  for (int i = 0; i < umemNumbersParts; i++)
+  for (int i = 0; i < umemValuesParts; i++)
     used += blocks->part[i].table.count + blocks->part[i].taken - blocks->part[i].dropped;
   return used;
 }
@@ -76,17 +76,17 @@ static size_t used_in(umemNumbers const *blocks) {
 typedef struct Known {
   uintptr_t adr;
   bool live;
-  umemNumbersPart *taken; /* NULL: it is not */
+  umemValuesPart *taken; /* NULL: it is not */
   size_t size, taken_size;
 } Known;
 
 enum { most_known = 5000, most_reserved = 40 };
 
 typedef struct Model {
-  umemNumbers blocks;
+  umemValues blocks;
   Known known[most_known];
   size_t count; /* of known addresses */
-  umemNumbersShare *rooms[most_reserved];
+  umemValuesShare *rooms[most_reserved];
   unsigned reserved, refused;
   uint64_t random, seed, operation;
 } Model;
@@ -102,7 +102,7 @@ static Model model;
 
 static void reserve(void) {
   if (model.reserved == most_reserved) return;
-  umemNumbersShare *room = umemNumbers_reserve(&model.blocks);
+  umemValuesShare *room = umemValues_reserve(&model.blocks);
   CHECK(room || one_fails_of);
   if (room)
     model.rooms[model.reserved++] = room;
@@ -112,14 +112,14 @@ static void reserve(void) {
 
 static void release(void) {
   if (!model.reserved) return;
-  umemNumbers_release(model.rooms[--model.reserved]);
+  umemValues_release(model.rooms[--model.reserved]);
 }
 
 static void put(Known *known) {
   size_t size = (size_t)random64(&model.random), old = 1;
   if (!model.reserved) return;
-  umemNumbersShare *room = model.rooms[--model.reserved];
-  bool was = umemNumbers_put(&model.blocks, room, known->adr, size, &old);
+  umemValuesShare *room = model.rooms[--model.reserved];
+  bool was = umemValues_put(&model.blocks, room, known->adr, size, &old);
   CHECK(was == known->live);
   CHECK(!was || old == known->size);
   known->live = true;
@@ -128,14 +128,14 @@ static void put(Known *known) {
 
 static void find(Known const *known) {
   size_t size = 1;
-  CHECK(umemNumbers_find(&model.blocks, known->adr, &size) == known->live);
+  CHECK(umemValues_find(&model.blocks, known->adr, &size) == known->live);
   CHECK(!known->live || size == known->size);
 }
 
 static void take(Known *known) {
   size_t size = 1;
   if (known->taken) return; /* one thread has it */
-  known->taken = umemNumbers_take(&model.blocks, known->adr, &size);
+  known->taken = umemValues_take(&model.blocks, known->adr, &size);
   CHECK((known->taken != NULL) == known->live);
   CHECK(!known->live || size == known->size);
   known->taken_size = known->size;
@@ -143,14 +143,14 @@ static void take(Known *known) {
 }
 
 static void drop(Known *known) {
-  if (known->taken) umemNumbers_drop(known->taken);
+  if (known->taken) umemValues_drop(known->taken);
   known->taken = NULL;
 }
 
 static void put_back(Known *known) {
   size_t old = 1;
   if (!known->taken) return;
-  bool was = umemNumbers_put_back(known->taken, known->adr, known->taken_size, &old);
+  bool was = umemValues_put_back(known->taken, known->adr, known->taken_size, &old);
   CHECK(was == known->live);
   CHECK(!was || old == known->size);
   known->live = true;
@@ -179,7 +179,7 @@ static void act(void) {
 }
 
 static void run(uint64_t seed, size_t count, unsigned fails) {
-  umemNumbers_init(&model.blocks);
+  umemValues_init(&model.blocks);
   model.count = count;
   model.reserved = model.refused = 0;
   model.random = model.seed = failing_random = seed;
@@ -204,7 +204,7 @@ static void run(uint64_t seed, size_t count, unsigned fails) {
   }
   assert_int_equal(used_in(&model.blocks), used);
   assert_int_equal(reserved_in(&model.blocks), model.reserved);
-  umemNumbers_fini(&model.blocks);
+  umemValues_fini(&model.blocks);
 }
 
 TEST_CASE(agrees_with_the_model) {
@@ -220,31 +220,31 @@ TEST_CASE(agrees_when_memory_fails) {
 
 /* ---- one thing at a time ---- */
 
-static umemNumbers table;
+static umemValues table;
 
 /* Reserves room and enters a block. Returns false without memory. */
 static bool enter(uintptr_t adr, size_t number) {
   size_t none;
-  umemNumbersShare *room = umemNumbers_reserve(&table);
-  if (room) umemNumbers_put(&table, room, adr, number, &none);
+  umemValuesShare *room = umemValues_reserve(&table);
+  if (room) umemValues_put(&table, room, adr, number, &none);
   return room;
 }
 
 /* Whether room can be reserved, which is released. */
 static bool has_room(void) {
-  umemNumbersShare *room = umemNumbers_reserve(&table);
-  if (room) umemNumbers_release(room);
+  umemValuesShare *room = umemValues_reserve(&table);
+  if (room) umemValues_release(room);
   return room;
 }
 
 static int open_table(void **state UNUSED) {
-  umemNumbers_init(&table);
+  umemValues_init(&table);
   one_fails_of = 0;
   return 0;
 }
 
 static int close_table(void **state UNUSED) {
-  umemNumbers_fini(&table);
+  umemValues_fini(&table);
   one_fails_of = 0;
   return 0;
 }
@@ -255,41 +255,41 @@ TEST(an_empty_one_has_nothing) {
   size_t size;
   uintptr_t const addresses[] = {0, 16, UINTPTR_MAX};
   for (int i = 0; i < 3; i++) {
-    assert_false(umemNumbers_find(&table, addresses[i], &size));
-    assert_null(umemNumbers_take(&table, addresses[i], &size));
+    assert_false(umemValues_find(&table, addresses[i], &size));
+    assert_null(umemValues_take(&table, addresses[i], &size));
   }
   assert_true(has_room()); /* now there are cells */
   for (int i = 0; i < 3; i++) {
-    assert_false(umemNumbers_find(&table, addresses[i], &size));
-    assert_null(umemNumbers_take(&table, addresses[i], &size));
+    assert_false(umemValues_find(&table, addresses[i], &size));
+    assert_null(umemValues_take(&table, addresses[i], &size));
   }
 }
 
 /* All that was reserved finds room in one part and from one cell on, also without memory. */
 TEST(what_is_reserved_has_room) {
   enum { reserved = 300, most = 20000 };
-  static umemNumbersShare *rooms[reserved];
-  static umemNumbersPart *parts[most];
+  static umemValuesShare *rooms[reserved];
+  static umemValuesPart *parts[most];
   size_t none, size, i;
-  for (i = 0; i < reserved; i++) assert_non_null(rooms[i] = umemNumbers_reserve(&table));
+  for (i = 0; i < reserved; i++) assert_non_null(rooms[i] = umemValues_reserve(&table));
   one_fails_of = 1;
   for (i = 0; i < reserved; i++)
-    assert_false(umemNumbers_put(&table, rooms[i], colliding(5, i), i, &none));
+    assert_false(umemValues_put(&table, rooms[i], colliding(5, i), i, &none));
   while (enter(colliding(5, i), i)) i++; /* until nothing is promised any more */
   size_t entered = i;
   assert_in_range(entered, reserved, most);
   assert_true(entered < table.part[5].table.capacity);
   for (i = 0; i < entered; i++) {
-    assert_true(umemNumbers_find(&table, colliding(5, i), &size));
+    assert_true(umemValues_find(&table, colliding(5, i), &size));
     assert_int_equal(size, i);
   }
-  assert_false(umemNumbers_find(&table, colliding(5, entered), &size));
+  assert_false(umemValues_find(&table, colliding(5, entered), &size));
   /* What is taken can go back. */
   for (i = 0; i < entered; i++)
-    assert_non_null(parts[i] = umemNumbers_take(&table, colliding(5, i), &size));
+    assert_non_null(parts[i] = umemValues_take(&table, colliding(5, i), &size));
   assert_false(has_room());
   for (i = 0; i < entered; i++)
-    assert_false(umemNumbers_put_back(parts[i], colliding(5, i), i, &none));
+    assert_false(umemValues_put_back(parts[i], colliding(5, i), i, &none));
   one_fails_of = 0;
   assert_true(has_room());
 }
@@ -301,10 +301,10 @@ TEST(room_comes_back) {
   one_fails_of = 1;
   while (enter(colliding(9, entered), entered)) entered++;
   for (int round = 0; round < 100; round++) {
-    umemNumbersPart *part = umemNumbers_take(&table, colliding(9, (size_t)round % entered), &size);
+    umemValuesPart *part = umemValues_take(&table, colliding(9, (size_t)round % entered), &size);
     assert_non_null(part);
     assert_false(has_room()); /* it may come back */
-    umemNumbers_drop(part);
+    umemValues_drop(part);
     assert_true(enter(colliding(9, (size_t)round % entered), size));
     assert_false(has_room());
   }
@@ -316,9 +316,9 @@ TEST(cells_go_with_the_blocks) {
   for (size_t i = 0; i < count; i++) assert_true(enter(4096 + 16 * i, i));
   assert_in_range(cells_in(&table), count / 3 * 4, 3 * count);
   for (size_t i = 0; i < count; i++) {
-    umemNumbersPart *part = umemNumbers_take(&table, 4096 + 16 * i, &size);
+    umemValuesPart *part = umemValues_take(&table, 4096 + 16 * i, &size);
     assert_non_null(part);
-    umemNumbers_drop(part);
+    umemValues_drop(part);
   }
   assert_in_range(cells_in(&table), 1, count / 20);
 }
@@ -331,11 +331,11 @@ static pthread_barrier_t reserved_all, filled;
 
 static void *enter_late(void *number) {
   size_t none;
-  umemNumbersShare *room = umemNumbers_reserve(&table);
+  umemValuesShare *room = umemValues_reserve(&table);
   pthread_barrier_wait(&reserved_all);
   pthread_barrier_wait(&filled);
   one_fails_of = 1;
-  if (room) umemNumbers_put(&table, room, colliding(1, (uintptr_t)number), 1, &none);
+  if (room) umemValues_put(&table, room, colliding(1, (uintptr_t)number), 1, &none);
   return room ? number : NULL;
 }
 
@@ -352,9 +352,8 @@ TEST(what_threads_reserve_has_room) {
   while (enter(colliding(1, entered), 1)) entered++;
   pthread_barrier_wait(&filled);
   assert_true(join_threads(workers, late_count));
-  for (size_t i = 1; i < entered; i++)
-    assert_true(umemNumbers_find(&table, colliding(1, i), &size));
-  assert_false(umemNumbers_find(&table, colliding(1, entered), &size)); /* searches end */
+  for (size_t i = 1; i < entered; i++) assert_true(umemValues_find(&table, colliding(1, i), &size));
+  assert_false(umemValues_find(&table, colliding(1, entered), &size)); /* searches end */
   pthread_barrier_destroy(&reserved_all);
   pthread_barrier_destroy(&filled);
 }
@@ -369,21 +368,21 @@ static void *work(void *argument) {
     size_t i = below(&random, worker_blocks);
     uintptr_t adr = colliding((unsigned)i % 2, i * writers + number);
     one_fails_of = round / 1000 % 2 ? 2 : 0;
-    umemNumbersShare *room = live[i] ? NULL : umemNumbers_reserve(&table);
+    umemValuesShare *room = live[i] ? NULL : umemValues_reserve(&table);
     if (room) {
-      right = right && !umemNumbers_put(&table, room, adr, i, &old);
+      right = right && !umemValues_put(&table, room, adr, i, &old);
       live[i] = true;
     } else if (live[i]) {
-      umemNumbersPart *part = umemNumbers_take(&table, adr, &size);
+      umemValuesPart *part = umemValues_take(&table, adr, &size);
       right = right && part && size == i;
       live[i] = below(&random, 4) == 0;
       if (!part) return NULL;
       if (live[i])
-        right = right && !umemNumbers_put_back(part, adr, i, &old);
+        right = right && !umemValues_put_back(part, adr, i, &old);
       else
-        umemNumbers_drop(part);
+        umemValues_drop(part);
     }
-    right = right && umemNumbers_find(&table, adr, &size) == live[i];
+    right = right && umemValues_find(&table, adr, &size) == live[i];
   }
   return right ? argument : NULL;
 }

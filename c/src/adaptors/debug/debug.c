@@ -67,7 +67,7 @@ static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   uint64_t before = umem_thread.failures;
   umemAttempt held;
   umemAttempt_begin(&held);
-  uintptr_t origin = umemRequest_ask(upstream, request);
+  uintptr_t origin = umem_alloc_as(upstream, request);
   umemAttempt_end(&held);
   if (!umemAttempt_failed(&held)) return origin;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
@@ -75,7 +75,7 @@ static uintptr_t ask_twice(umemVirtual *ctx, umemRequest const *request) {
   bool refused = origin == umem_null_of(ctx) && held.type == umemMemoryError;
   if (refused && figures.kept_blocks) {
     if (!let_all_go(ctx, 0)) return origin;
-    origin = umemRequest_ask(upstream, request);
+    origin = umem_alloc_as(upstream, request);
   } else {
     umemAttempt_record(&held);
   }
@@ -95,7 +95,7 @@ static bool lay_out(umemVirtual *ctx, umemRequest const *request, umemDebugBlock
       !__builtin_add_overflow(block->front, request->nbytes, &sum) &&
       !__builtin_add_overflow(sum, zone, &block->extent))
     return true;
-  return UMEM_FAIL(ctx, umemMemoryError, "%zu bytes with guards exceed any memory",
+  return UMEM_FAIL(ctx, umemMemoryError, "%zu bytes with red zones exceed any memory",
                    request->nbytes);
 }
 
@@ -242,10 +242,10 @@ static uintptr_t resize_block(umemVirtual *ctx, umemRequest const *request) {
   return null;
 }
 
-static uintptr_t debug_ask(umemVirtual *ctx, umemRequest const *request) {
+static uintptr_t debug_allocate(umemVirtual *ctx, umemRequest const *request) {
   return request->how == umemByRealloc ? resize_block(ctx, request) : allocate_block(ctx, request);
 }
-UMEM_ADAPTOR_ALLOCATES(debug_ask)
+UMEM_ADAPTOR_ALLOCATES(debug_allocate)
 
 /* ---- bytes ---- */
 
@@ -352,7 +352,7 @@ static bool check_options(umemVirtual *ctx, umemDebugOptions const *options) {
   if (!umemSite_check(ctx, options->frames)) return false;
   if (umem_can(ctx, umemReadable | umemWritable)) return true;
   return UMEM_FAIL(ctx, umemNotSupportedError,
-                   "the upstream cannot be both read and written: it can have no guards");
+                   "the upstream cannot be both read and written: it can have no red zones");
 }
 
 /* What upstream allows has been taken over. */
@@ -396,7 +396,7 @@ static struct umemVtbl const debug_vtbl = {
     .usage = debug_usage,
     .dtor = debug_dtor,
     .finish = debug_finish,
-    UMEM_ADAPTOR_ALLOCATION_BY(debug_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(debug_allocate),
     UMEM_ADAPTOR_FREE_BY(debug_free),
     .aligned_origin = debug_aligned_origin,
     .set = debug_set,

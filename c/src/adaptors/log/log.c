@@ -192,16 +192,16 @@ static void end_record(umemVirtual *ctx, umemLogRecord *record, uint64_t before)
   amend_record(ctx, record, before);
 }
 
-/* ---- allocation: upstream is called here, and not by umemAdaptor_ask, to be faster ---- */
+/* ---- allocation: upstream is called here, and not by umemAdaptor_allocate, to be faster ---- */
 
 static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
-  if (!writes(ctx)) return umemAdaptor_ask(ctx, request);
+  if (!writes(ctx)) return umemAdaptor_allocate(ctx, request);
   uint64_t before = umem_thread.failures;
   uint16_t number = log_of(ctx)->number;
   umemLogRecord old = {
       .kind = umemLogResizeBegin, .ctx = number, .adr = request->adr, .size = request->old_size};
   put_record(ctx, &old);
-  uintptr_t moved = umemAdaptor_ask(ctx, request);
+  uintptr_t moved = umemAdaptor_allocate(ctx, request);
   umemLogRecord new = {.kind = umemLogResizeEnd,
                        .ctx = number,
                        .adr = moved,
@@ -212,11 +212,11 @@ static uintptr_t log_realloc(umemVirtual *ctx, umemRequest const *request) {
   return moved;
 }
 
-UMEM_ADAPTOR_INLINE uintptr_t log_ask(umemVirtual *ctx, umemRequest const *request) {
+UMEM_ADAPTOR_INLINE uintptr_t log_allocate(umemVirtual *ctx, umemRequest const *request) {
   static uint8_t const flags[] = {[umemByCalloc] = umemLogZeroed, [umemByAligned] = umemLogAligned};
   if (request->how == umemByRealloc) return log_realloc(ctx, request);
   uint64_t before = umem_thread.failures;
-  uintptr_t adr = umemRequest_ask(umemAdaptor_upstream(ctx), request);
+  uintptr_t adr = umem_alloc_as(umemAdaptor_upstream(ctx), request);
   umemLogRecord record = {.kind = umemLogAlloc,
                           .ctx = log_of(ctx)->number,
                           .adr = adr,
@@ -227,7 +227,7 @@ UMEM_ADAPTOR_INLINE uintptr_t log_ask(umemVirtual *ctx, umemRequest const *reque
   if (writes(ctx)) put_record(ctx, &record);
   return adr;
 }
-UMEM_ADAPTOR_ALLOCATES(log_ask)
+UMEM_ADAPTOR_ALLOCATES(log_allocate)
 
 /* The record is written before upstream gets the block. So it precedes that of the next block at
  * the same address, and it is there when a wrong address ends the program. */
@@ -467,7 +467,7 @@ static bool log_start(umemVirtual *ctx, void const *given) {
 static struct umemVtbl const log_vtbl = {
     .dtor = log_dtor,
     .finish = log_finish,
-    UMEM_ADAPTOR_ALLOCATION_BY(log_ask),
+    UMEM_ADAPTOR_ALLOCATION_BY(log_allocate),
     UMEM_ADAPTOR_FREE_BY(log_free),
     .set = log_set,
     .labelled = log_labelled,
