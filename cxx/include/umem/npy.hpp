@@ -284,7 +284,7 @@ Array<Type, Rank> load_npy(std::string const &path, Context device = default_con
 }
 
 /* What to write instead. */
-template <class Type> Array<Type, 1> load_npy(std::string const &, Context = Context()) {
+template <class Type> Array<Type, 1> load_npy(std::string const &, Context const & = Context()) {
   static_assert(detail::never<Type>,
                 "load_npy: name the type and the number of dimensions: load_npy<double, 2>(path)");
   __builtin_unreachable();

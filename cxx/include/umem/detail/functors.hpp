@@ -150,12 +150,11 @@ struct IndexedCall<Index, Function, std::tuple<Types...>, std::integer_sequence<
   static constexpr bool hides = hides_parameters<Function>();
   static constexpr bool fits = std::is_invocable_v<Function &, Types &..., IndexOf<Nth>...>;
   static constexpr bool takes_elements() {
-    if constexpr (sizeof...(Types) == 0)
-      return false;
-    else if constexpr (takes_pack<Function, Index, IndexOf<Nth>...>(Elements(nullptr)))
-      return false;
-    else
-      return std::is_invocable_v<Function &, Types &...>;
+    if constexpr (sizeof...(Types) > 0) {
+      if constexpr (!takes_pack<Function, Index, IndexOf<Nth>...>(Elements(nullptr)))
+        return std::is_invocable_v<Function &, Types &...>;
+    }
+    return false;
   }
   static constexpr bool with_elements = takes_elements();
   static constexpr bool has_integers() {

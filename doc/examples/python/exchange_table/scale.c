@@ -35,7 +35,7 @@ static PyObject *scale(PyObject *self, PyObject *const *arguments, Py_ssize_t co
   if (x.device.device_type != umemDLCPU || x.ndim != 1 || x.strides[0] != 1 ||
       x.dtype.code != umemCodeFloat || x.dtype.bits != 64 || x.dtype.lanes != 1)
     return PyErr_Format(PyExc_TypeError, "scale takes doubles in RAM, in one dimension");
-  double *numbers = (double *)((char *)x.data + x.byte_offset);
+  double *numbers = (double *)(void *)((char *)x.data + x.byte_offset);
   for (int64_t i = 0; i < x.shape[0]; i++) numbers[i] *= factor;
   Py_RETURN_NONE;
 }
