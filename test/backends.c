@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fake/fake.h"
@@ -13,6 +14,7 @@
 #include "mymem.h"
 #include "settings.h"
 #include "temporary.h"
+#include "url_server.h"
 
 /* A context on the heap, and what goes with it. */
 typedef struct Opened {
@@ -70,6 +72,54 @@ MAKE(file_scratch, umemFile_ctor(ctx, NULL, "w+"))
 MAKE(mmap, umemMMap_ctor(ctx, new_file(ctx, "", 0), "w+"))
 MAKE(mmap_scratch, umemMMap_ctor(ctx, NULL, "w+"))
 MAKE(shm, umemShm_ctor_with(ctx, NULL, &shm_options))
+
+/* ---- an object of a web server, which the test itself writes to, behind the back of umem ---- */
+
+typedef struct Mirror {
+  umemUrl url;
+  struct umemVtbl table; /* that of umemUrl, with methods that write */
+  UrlServer *server;
+  unsigned char *bytes;
+} Mirror;
+_Static_assert(sizeof(Mirror) <= sizeof((Opened *)0)->context, "it is in an Opened");
+
+static size_t const mirror_size = (size_t)1 << 30; /* takes no memory before it is used */
+
+static void mirror_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  memset(((Mirror *)ctx)->bytes + adr, c, nbytes);
+}
+
+static void mirror_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+                             uintptr_t src_adr, size_t nbytes) {
+  (void)that;
+  memcpy(((Mirror *)ctx)->bytes + dst_adr, (void const *)src_adr, nbytes);
+}
+
+static void end_mirror(umemVirtual *ctx) {
+  Mirror *self = (Mirror *)ctx;
+  umem_dtor(ctx);
+  url_server_stop(self->server);
+  if (self->bytes) munmap(self->bytes, mirror_size);
+}
+
+static umemStatusType make_http(void *ctx, void *upstream) {
+  (void)upstream;
+  Mirror *self = ctx;
+  void *bytes = mmap(NULL, mirror_size, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (bytes == MAP_FAILED) return umemMemoryError;
+  self->bytes = bytes;
+  self->server = url_server_start(bytes, mirror_size, NULL, NULL);
+  umemStatusType status = umemUrl_ctor(&self->url, url_server_url(self->server), NULL);
+  if (status != umemOK) return status;
+  self->table = *self->url.super.vptr;
+  self->table.set = mirror_set;
+  self->table.copy_from = mirror_copy_from;
+  self->table.realloc = NULL; /* that of a place of mode "r" moves no bytes */
+  self->url.super.vptr = &self->table;
+  self->url.super.capabilities |= umemWritable;
+  return umemOK;
+}
 
 static umemStatusType file_at(void *ctx, char const *path, char const *mode) {
   return umemFile_ctor(ctx, path, mode);
@@ -380,6 +430,10 @@ Backend const backends[] = {
     FILE_ROW("mmap", mmap, mmap_at),
     FILE_ROW("mmap-scratch", mmap_scratch, NULL),
     PLAIN_ROW("shm", shm, backendChecksFrees | backendMayLack, NULL),
+    {.name = "http",
+     .construct = make_http,
+     .traits = backendChecksFrees | backendTestOnly | backendMayLack | backendTrustsSizes,
+     .end = end_mirror},
     PLAIN_ROW("cuda", cuda, gpu | backendHasPages, "gpu 0"),
     PLAIN_ROW("cuda-host", cuda_host, gpu, "pinned"),
     PLAIN_ROW("cuda-managed", cuda_managed, gpu, "managed"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 # The numbers of umemOptionKind.
-_TEXT, _NUMBER, _SIZE, _SHARE, _WORD, _WORDS, _DEVICE, _PATH = range(8)
+_TEXT, _NUMBER, _SIZE, _SHARE, _WORD, _WORDS, _DEVICE, _PATH, _URL = range(9)
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _STATUS_VALUE, _STATUS_TYPE = 4, 5
 
@@ -72,7 +72,7 @@ def _word(value: Any, name: str, words: list[str]) -> int:
 def _convert(option: Option, value: Any) -> Value:
     name, kind, _, known, _ = option
     words = known.split(" ")
-    if kind in (_TEXT, _PATH):
+    if kind in (_TEXT, _PATH, _URL):
         return path(value), 0, 0.0
     if kind == _SHARE:
         return None, 0, _share(value, name)

@@ -195,6 +195,60 @@ class MMap(File):
     _kind = "mmap"
 
 
+class Url(Place):
+    """The bytes of an object behind a URL of http or https, which are only read: `umem.at(place, ...)` makes arrays of them.
+
+    Copies ask the server for many ranges of bytes at a time. The object must remain the one that was opened: if it changes,
+    copies fail. Neither errors nor ``repr`` show the query of the URL, users, passwords, tokens and headers.
+
+    Parameters
+    ----------
+    url : str
+        "https://host/path", also with a user, a port and a query.
+    connections : int, optional
+        Requests in flight. Default: 16.
+    retries : int, optional
+        Of one request, after errors that may pass. Default: 5.
+    piece, gap : int or str, optional
+        Bytes of one request, and bytes between two that are read along. Default: "8M" and "64K".
+    connect_ms, stall_ms, total_ms : int, optional
+        Milliseconds until a connection stands, without a byte, and for a copy; 0: no limit. Default: 10000, 30000, 0.
+    version : {"auto", "1.1", "2"}, optional
+        Of HTTP.
+    redirects : {"auto", "same", "none"}, optional
+        Which are followed. None from https to http is, and none takes user, password, token and headers to another host.
+    unpinned : bool
+        Open an object for which the server gives neither ETag nor date, too.
+    ca_file : str or os.PathLike, optional
+        Certificates of the authorities.
+    user, password, bearer : str, optional
+        Credentials.
+    headers : dict, optional
+        More headers.
+
+    Raises
+    ------
+    umem.OSError
+        The server cannot be reached, or has no such object.
+    umem.NotSupportedError
+        There is no libcurl, or the server sends no ranges.
+    """
+
+    def __init__(self, url: str, *, connections: int | None = None, retries: int | None = None, piece: Size | None = None,
+                 gap: Size | None = None, connect_ms: int | None = None, stall_ms: int | None = None,
+                 total_ms: int | None = None, version: str | None = None, redirects: str | None = None,
+                 unpinned: bool = False, ca_file: Path | None = None, user: str | None = None,
+                 password: str | None = None, bearer: str | None = None, headers: dict[str, str] | None = None) -> None:
+        self._kind, _, rest = url.partition(":")
+        if self._kind not in ("http", "https"):
+            fail("the URL begins with neither http: nor https:")
+        lines = "\n".join(f"{name}: {value}" for name, value in headers.items()) if headers else None
+        super().__init__(None, rest, connections=connections, retries=retries, piece=piece, gap=gap,
+                         connect_ms=connect_ms, stall_ms=stall_ms, total_ms=total_ms, version=version,
+                         redirects=redirects, unpinned="yes" if unpinned else None, ca_file=ca_file, user=user,
+                         password=password, bearer=bearer, headers=lines)
+
+
 class Shm(Place):
     """Memory that several processes of this machine share.
 

@@ -42,11 +42,11 @@ TEST_CASE(the_base_of_a_context) {
 
 TEST_CASE(contexts) {
   EXPECT(SIZE(umemHost, 640), OFFSET(umemHost, super, 0), CONTEXT(umemFile), CONTEXT(umemMMap),
-         CONTEXT(umemShm), CONTEXT(umemCuda), CONTEXT(umemCudaHost), CONTEXT(umemCudaManaged),
-         CONTEXT(umemCudaAsync), CONTEXT(umemPool), CONTEXT(umemPoolOn), CONTEXT(umemFixed),
-         CONTEXT(umemBinning), CONTEXT(umemCudaPrefetch), CONTEXT(umemLimit), CONTEXT(umemStats),
-         CONTEXT(umemTrack), CONTEXT(umemDebug), CONTEXT(umemRetry), CONTEXT(umemLog),
-         CONTEXT(umemFault), CONTEXT(umemGuarded));
+         CONTEXT(umemShm), CONTEXT(umemUrl), CONTEXT(umemCuda), CONTEXT(umemCudaHost),
+         CONTEXT(umemCudaManaged), CONTEXT(umemCudaAsync), CONTEXT(umemPool), CONTEXT(umemPoolOn),
+         CONTEXT(umemFixed), CONTEXT(umemBinning), CONTEXT(umemCudaPrefetch), CONTEXT(umemLimit),
+         CONTEXT(umemStats), CONTEXT(umemTrack), CONTEXT(umemDebug), CONTEXT(umemRetry),
+         CONTEXT(umemLog), CONTEXT(umemFault), CONTEXT(umemGuarded));
 }
 
 TEST_CASE(blocks) {
@@ -97,6 +97,22 @@ TEST_CASE(shared_memory) {
          NUMBER(umemHandleCuda, 4), NUMBER(umemHandleCudaPool, 5));
 }
 
+TEST_CASE(web_servers) {
+  EXPECT(OFFSET(umemUrlOptions, connections, 8), OFFSET(umemUrlOptions, retries, 12),
+         OFFSET(umemUrlOptions, piece, 16), OFFSET(umemUrlOptions, gap, 24),
+         OFFSET(umemUrlOptions, connect_ms, 32), OFFSET(umemUrlOptions, stall_ms, 36),
+         OFFSET(umemUrlOptions, total_ms, 40), OFFSET(umemUrlOptions, version, 44),
+         OFFSET(umemUrlOptions, redirects, 48), OFFSET(umemUrlOptions, unpinned, 52),
+         OFFSET(umemUrlOptions, ca_file, 56), OFFSET(umemUrlOptions, user, 64),
+         OFFSET(umemUrlOptions, password, 72), OFFSET(umemUrlOptions, bearer, 80),
+         OFFSET(umemUrlOptions, headers, 88), OFFSET(umemUrlOptions, header_count, 96),
+         OFFSET(umemUrlOptions, hosts, 104), LEAST(umemUrlOptions, 112));
+  EXPECT(OFFSET(umemUrlStats, requests, 8), OFFSET(umemUrlStats, retries, 16),
+         OFFSET(umemUrlStats, nbytes, 24), LEAST(umemUrlStats, 32));
+  EXPECT(NUMBER(umemUrlVersion1, 1), NUMBER(umemUrlVersion2, 2), NUMBER(umemUrlRedirectsSame, 1),
+         NUMBER(umemUrlRedirectsNone, 2), NUMBER(umemUrlDevice, 9));
+}
+
 TEST_CASE(names_of_contexts) {
   EXPECT(SIZE(umemOption, 64), OFFSET(umemOption, name, 0), OFFSET(umemOption, kind, 8),
          OFFSET(umemOption, required, 12), OFFSET(umemOption, words, 16),
@@ -112,7 +128,7 @@ TEST_CASE(names_of_contexts) {
          OFFSET(umemScheme, complete, 88), OFFSET(umemScheme, vtbl, 96));
   EXPECT(NUMBER(umemTextOption, 0), NUMBER(umemNumberOption, 1), NUMBER(umemSizeOption, 2),
          NUMBER(umemShareOption, 3), NUMBER(umemWordOption, 4), NUMBER(umemWordsOption, 5),
-         NUMBER(umemDeviceOption, 6), NUMBER(umemPathOption, 7));
+         NUMBER(umemDeviceOption, 6), NUMBER(umemPathOption, 7), NUMBER(umemUrlOption, 8));
 }
 
 TEST_CASE(the_table_of_methods) {

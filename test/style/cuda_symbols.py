@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks on the objects of the static library that CUDA is called through the table umemCudaRt alone:
 cuda/cuda_rt.c refers to functions of CUDA, and no other file to one of them. No other file but
-cuda/cuda_driver.c, which looks for the driver and for cuFile, refers to the dynamic linker, which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
+cuda/cuda_driver.c, which looks for the driver and for cuFile, and url/url_curl.c, which looks for libcurl, refers to the dynamic linker, which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
 
 Usage: cuda_symbols.py LIBUMEM_A [with|without]     whether the build is one with CUDA, if it is known
 """
@@ -12,7 +12,7 @@ import sys
 from report import Report
 
 TABLE = "cuda_rt.c.o"
-OPENER = "cuda_driver.c.o"
+OPENERS = {"cuda_driver.c.o", "url_curl.c.o"}
 CUDA = r"_*cuda\w+|_*cu[A-Z]\w+"
 LINKER = r"dlm?open|dlv?sym"
 PER_THREAD = r"\w+_pt(?:sz|ds)" # as CUDA names what takes stream 0 for that of the thread
@@ -40,7 +40,7 @@ def past_the_table(found):
         f"{member} refers to {name}"
         for member in sorted(found.keys() - {TABLE})
         for name in sorted(found[member])
-        if re.fullmatch(CUDA if member == OPENER else f"{CUDA}|{LINKER}", name)
+        if re.fullmatch(CUDA if member in OPENERS else f"{CUDA}|{LINKER}", name)
     ]
 
 

@@ -28,6 +28,7 @@ ENTERS = {
     "watch": {"base", "core"},
     "stores": {"base", "core", "watch"},
     "share": {"base", "core"},
+    "url": {"base", "core", "watch"},
     "cuda": {"base", "core", "watch"},
     "pool": {"base", "core"},
     "adaptors": {"base", "core"},
@@ -43,7 +44,7 @@ BELOW_CONTEXTS = {"base", "core", "watch"}
 IN_BASE = {"umem/config.h", "umem/status.h"}
 
 # Private modules that a family of contexts shares.
-ENGINES = {"pool", "store"}
+ENGINES = {"pool", "store", "url"}
 
 # Modules of several small contexts -> these.
 HOLDS = {"meter": {"limit", "stats"}}
@@ -60,6 +61,8 @@ FORBIDDEN_IN_PUBLIC = (
 # CUDA's own names and headers stand in the files of the table alone. One of them looks for NVIDIA's libraries.
 CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_driver.c", "cuda/cuda_driver.h")
 DRIVER_TABLE = "cuda/cuda_driver.c"
+# The files that open libraries of others at run time.
+OPENERS = {DRIVER_TABLE, "url/url_curl.c"}
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"
@@ -271,10 +274,10 @@ def layers_have_no_circle(tree):
 
 def cuda_is_called_through_the_table(tree):
     """Only cuda/cuda_rt.c includes CUDA's headers and names what they declare, and cuda/cuda_driver.c, with
-    cuda/cuda_driver.h, names those of the driver. None names those of cuFile. No other file but cuda/cuda_driver.c
-    opens libraries."""
+    cuda/cuda_driver.h, names those of the driver. None names those of cuFile. Only the files of OPENERS open
+    libraries."""
     others = [path for path in tree.source if tree.private_name(path) not in CUDA_TABLES]
-    plain = [path for path in tree.source if tree.private_name(path) != DRIVER_TABLE]
+    plain = [path for path in tree.source if tree.private_name(path) not in OPENERS]
     tables = [path for path in tree.source if tree.private_name(path) in CUDA_TABLES]
     return tree.find(others, OF_CUDA) + tree.find(tables, OF_CUFILE) + tree.find(plain, OF_LINKER)
 

@@ -45,6 +45,7 @@ typedef enum umemDeviceType {
   umemCudaManagedDevice,
   umemCudaAsyncDevice,
   umemShmDevice,
+  umemUrlDevice,
   umemUserDevice = 1024 /* the first number for devices added outside of the library */
 } umemDeviceType;
 

@@ -60,13 +60,16 @@ typedef struct umemOpenOptions {
    * 0: no file is allowed. */
   char const *const *folders;
   size_t folder_count;
-  uintptr_t reserved[4]; /* zero */
+  /* The hosts that a name may connect to, separated by spaces: see hosts of umemUrlOptions. NULL:
+   * none. Redirects are held to them, too. */
+  char const *hosts;
+  uintptr_t reserved[3]; /* zero */
 } umemOpenOptions;
 
-/* Everything is allowed. */
+/* Everything is allowed, but hosts. */
 #define UMEM_OPEN_OPTIONS_INIT                                                                     \
   {                                                                                                \
-    sizeof(umemOpenOptions), NULL, NULL, 0, { 0, 0, 0, 0 }                                         \
+    sizeof(umemOpenOptions), NULL, NULL, 0, NULL, { 0, 0, 0 }                                      \
   }
 
 /* As umem_open, for a name that may use only some schemes and folders (options: borrowed for the

@@ -32,7 +32,10 @@ typedef enum umemOptionKind {
   umemWordOption,     /* one of words */
   umemWordsOption,    /* some of words, joined by "," */
   umemDeviceOption,   /* the number of a device, from 0 */
-  umemPathOption /* the path of a file: umem_open_with checks that it is in an allowed folder */
+  umemPathOption, /* the path of a file: umem_open_with checks that it is in an allowed folder */
+  /* the rest of a URL, of a place only: all up to "#", behind which the options follow. Nothing of
+   * it is decoded. umem_open_with refuses it if no host is allowed; the scheme checks the host */
+  umemUrlOption
 } umemOptionKind;
 
 /* An option, or a place, that a scheme knows. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -291,6 +292,42 @@ umemFolders const *umemFolders_hold(umemFolders const *folders) {
 }
 
 umemFolders const *umemFolders_held(void) { return current; }
+
+/* ==== hosts ==== */
+
+static _Thread_local char const *current_hosts; /* of the thread; NULL: any host is allowed */
+
+char const *umemHosts_hold(char const *hosts) {
+  char const *before = current_hosts;
+  current_hosts = hosts;
+  return before;
+}
+
+char const *umemHosts_held(void) { return current_hosts; }
+
+/* Whether pattern, of so many characters, is the host, or a domain above it. */
+static bool names_host(char const *pattern, size_t length, char const *host) {
+  size_t have = strlen(host);
+  bool below = length > 2 && !strncmp(pattern, "*.", 2);
+  if (below) pattern++, length--; /* with the dot */
+  if (below ? have <= length : have != length) return false;
+  return !strncasecmp(pattern, host + have - length, length);
+}
+
+bool umemHosts_allow(char const *hosts, char const *host, char const *port, bool usual_port) {
+  for (; hosts && *hosts; hosts += strspn(hosts, " ")) {
+    size_t length = strcspn(hosts, " "), name = length;
+    while (name && hosts[name - 1] != ':' && hosts[name - 1] != ']') name--;
+    bool has_port = name && hosts[name - 1] == ':'; /* "[::1]" has none */
+    size_t named = has_port ? name - 1 : length;
+    bool fits = has_port
+                    ? strlen(port) == length - name && !strncmp(hosts + name, port, length - name)
+                    : usual_port;
+    if (fits && names_host(hosts, named, host)) return true;
+    hosts += length;
+  }
+  return !hosts;
+}
 
 /* ==== removal ==== */
 

@@ -103,6 +103,20 @@ umemFolders const *umemFolders_hold(umemFolders const *folders);
 /* What the calling thread is kept to; NULL: it may open files anywhere. */
 umemFolders const *umemFolders_held(void);
 
+/* ==== hosts ====
+ *
+ * In the same way umem_open_with keeps the thread to hosts that it may connect to. */
+
+/* Whether hosts, a list separated by spaces, allows the host: by its name, "*.example.org" for all
+ * below example.org, or one of both with ":" and a port. Without a port it allows the usual one
+ * alone. hosts NULL: all are allowed. */
+bool umemHosts_allow(char const *hosts, char const *host, char const *port, bool usual_port);
+
+/* Keeps the calling thread to hosts, borrowed until the next call; NULL: to none. Returns what it
+ * was kept to. */
+char const *umemHosts_hold(char const *hosts);
+char const *umemHosts_held(void);
+
 /* ==== removal ==== */
 
 /* Whether `name` in folder is the file of fd, and that has this length in bytes. */

@@ -23,7 +23,8 @@ typedef enum umemWay {
   umemWayBoxes,     /* a copy engine, for rows and planes */
   umemWayPacked,    /* a copy engine, after the GPU has packed the rows */
   umemWayPeer,      /* from GPU to GPU */
-  umemWayGds        /* cuFile */
+  umemWayGds,       /* cuFile */
+  umemWayHttp       /* requests to a web server */
 } umemWay;
 
 /* Moves nbytes from src to dst. */

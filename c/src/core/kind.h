@@ -97,7 +97,7 @@ static inline umemVirtual *umem_below(umemVirtual *ctx) {
 /* Room for the struct of options of any kind. */
 typedef union umemKindOptions {
   max_align_t aligned;
-  char bytes[128];
+  char bytes[256];
 } umemKindOptions;
 
 /* Puts the defaults of kind, and over them the values that a name gives, into the struct of

@@ -99,7 +99,7 @@ static bool is_name(char const *name) {
 
 /* What is wrong with the kind of an option or a place; NULL: nothing. */
 static char const *wrong_kind(umemOption const *option) {
-  if (option->kind > umemPathOption) return "an option or its place is of no known kind";
+  if (option->kind > umemUrlOption) return "an option or its place is of no known kind";
   if (option->kind != umemWordOption && option->kind != umemWordsOption) return NULL;
   size_t count = option->words && *option->words;
   for (char const *c = option->words; count && *c; c++) count += *c == ' ';
@@ -110,6 +110,7 @@ static char const *wrong_kind(umemOption const *option) {
 static char const *wrong_option(umemScheme const *scheme, size_t index) {
   umemOption const *option = &scheme->options[index];
   if (!is_name(option->name)) return "the name of an option is malformed";
+  if (option->kind == umemUrlOption) return "an option is a URL, which only a place can be";
   for (size_t i = 0; i < index; i++)
     if (!strcmp(scheme->options[i].name, option->name)) return "two options have one name";
   return wrong_kind(option);
@@ -221,6 +222,8 @@ static char const *right_for(umemOption const *option, char *buffer) {
   case umemTextOption:
   case umemPathOption:
     return "a text that is not empty";
+  case umemUrlOption:
+    return "//HOST/PATH";
   case umemNumberOption:
     return "a whole number from 0 to 18446744073709551615";
   case umemSizeOption:
@@ -368,6 +371,7 @@ static bool read_as(umemOption const *option, umemOptionValue *value) {
   switch (option->kind) {
   case umemTextOption:
   case umemPathOption:
+  case umemUrlOption:
     return *text != 0;
   case umemNumberOption:
     return read_number(text, UINT64_MAX, &value->number);
@@ -388,7 +392,8 @@ static bool read_as(umemOption const *option, umemOptionValue *value) {
 /* Reads text, which it decodes in place, into *value. label: the name of the option in messages. */
 static bool read_value(umemOption const *option, char const *label, char *text,
                        umemOptionValue *value) {
-  if (!decode(label, text, option->kind == umemSizeOption)) return false;
+  bool decodes = option->kind != umemUrlOption;
+  if (decodes && !decode(label, text, option->kind == umemSizeOption)) return false;
   value->given = true;
   value->text = text;
   return read_as(option, value) || refuse(option, label, text);
@@ -588,8 +593,10 @@ bool umemName_parse(umemName *name, char const *text) {
     return FAIL("\"%.60s\" has no \":\", which ends the schemes, as in \"host:\" and "
                 "\"pool+cuda:0\"",
                 text);
-  char *option = cut(place, '?');
   if (!parse_layers(name, name->text)) return false;
+  umemOption const *innermost = name->layers[name->count - 1].scheme->place;
+  bool is_url = innermost && innermost->kind == umemUrlOption; /* its "?" is the server's */
+  char *option = cut(place, is_url ? '#' : '?');
   if (!parse_place(&name->layers[name->count - 1], place)) return false;
   for (char *next; option; option = next) {
     next = cut(option, '&');

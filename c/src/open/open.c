@@ -15,6 +15,8 @@ typedef struct Allowed {
   bool limits_files;
   umemFolders folders;      /* the list is owned */
   umemFolders const *outer; /* the limit of the thread before */
+  char const *hosts;        /* borrowed; "": none */
+  char const *outer_hosts;
 } Allowed;
 
 /* ---- names ---- */
@@ -39,6 +41,11 @@ static bool allows_path(Allowed const *allowed, umemOptionValue const *value) {
 static bool allows_layer(Allowed const *allowed, umemNameLayer const *layer) {
   umemScheme const *scheme = layer->scheme;
   if (!allows_scheme(allowed, scheme)) return false;
+  bool is_url = scheme->place && scheme->place->kind == umemUrlOption;
+  if (is_url && allowed->hosts && !*allowed->hosts)
+    return UMEM_FAIL(NULL, umemValueError,
+                     "no host is allowed here, but \"%s:\" connects to one (umemOpenOptions.hosts)",
+                     scheme->name);
   if (scheme->place && scheme->place->kind == umemPathOption &&
       !allows_path(allowed, &layer->place))
     return false;
@@ -61,9 +68,10 @@ static bool read_folder(Allowed *allowed, char const *path) {
 /* Reads the options. False with a status of the thread. Call end_limits in each case. */
 static bool read_limits(Allowed *allowed, umemOpenOptions const *options) {
   umemOpenOptions full = UMEM_OPEN_OPTIONS_INIT;
-  *allowed = (Allowed){.outer = umemFolders_held()};
+  *allowed = (Allowed){.outer = umemFolders_held(), .outer_hosts = umemHosts_held()};
   if (!umem_read_sized(NULL, &full, sizeof full, options, "umemOpenOptions")) return false;
   allowed->schemes = full.schemes;
+  allowed->hosts = options ? full.hosts ? full.hosts : "" : NULL;
   allowed->limits_files = full.folders != NULL;
   if (!full.folders || !full.folder_count) return true;
   allowed->folders.list = calloc(full.folder_count, sizeof *allowed->folders.list);
@@ -81,11 +89,13 @@ static bool begin_limits(Allowed *allowed, umemName const *name) {
   for (size_t i = 0; i < name->count; i++)
     if (!allows_layer(allowed, &name->layers[i])) return false;
   if (allowed->limits_files) umemFolders_hold(&allowed->folders); /* else an outer limit holds on */
+  if (allowed->hosts) umemHosts_hold(allowed->hosts);
   return true;
 }
 
 static void end_limits(Allowed *allowed) {
   umemFolders_hold(allowed->outer);
+  umemHosts_hold(allowed->outer_hosts);
   free(allowed->folders.list);
 }
 

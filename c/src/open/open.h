@@ -94,11 +94,14 @@ char const *umemOpened_reason(umemAttempt const *attempt);
  * each. Does nothing in a child of the process that constructed them. */
 void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt));
 
-/* Until the end of the block the thread may open files in any folder: for what the user of the
- * program has chosen. */
+/* Until the end of the block the thread may open files in any folder, and connect to any host: for
+ * what the user of the program has chosen. */
 #define UMEM_ALLOW_ALL_FOLDERS()                                                                   \
   __attribute__((cleanup(umemFolders_put_back), unused)) umemFolders const *const held_ =          \
-      umemFolders_hold(NULL)
+      umemFolders_hold(NULL);                                                                      \
+  __attribute__((cleanup(umemHosts_put_back), unused)) char const *const held_hosts_ =             \
+      umemHosts_hold(NULL)
+static inline void umemHosts_put_back(char const *const *held) { umemHosts_hold(*held); }
 static inline void umemFolders_put_back(umemFolders const *const *held) { umemFolders_hold(*held); }
 
 #endif

@@ -13,7 +13,7 @@ static char const *const way_names[] = {
     [umemWayMethod] = "method", [umemWayMemcpy] = "memcpy",         [umemWayItems] = "items",
     [umemWayWindow] = "window", [umemWayPageCache] = "page cache",  [umemWayDirect] = "direct I/O",
     [umemWayDma] = "dma",       [umemWayBoxes] = "boxes",           [umemWayPacked] = "packed",
-    [umemWayPeer] = "peer",     [umemWayGds] = "GPUDirect Storage",
+    [umemWayPeer] = "peer",     [umemWayGds] = "GPUDirect Storage", [umemWayHttp] = "http",
 };
 
 static uint64_t now(void) { return umemClock_read(CLOCK_MONOTONIC); }
@@ -54,7 +54,7 @@ umemRoutePlace umem_device_place(umemVirtual *ctx, int ordinal) {
   return place;
 }
 
-static umemRoutePlace buffer_place(umemVirtual const *host) {
+umemRoutePlace umem_buffer_place(umemVirtual const *host) {
   umemRoutePlace place = {.ordinal = -1};
   strcpy(place.kind, umem_can(host, umemDeviceAccessible) ? "pinned" : "host");
   return place;
@@ -133,7 +133,7 @@ void umem_note_between(umemRoutePlace const *src, umemRoutePlace const *dst, ume
 
 static umemRoutePlace place_in(umemVirtual *ctx, bool is_buffer, umemRoutePlace const *outer) {
   if (!ctx) return *outer;
-  return is_buffer ? buffer_place(ctx) : place_of(ctx);
+  return is_buffer ? umem_buffer_place(ctx) : place_of(ctx);
 }
 
 /* Inside of the open one, outer. */

@@ -90,6 +90,9 @@ static inline void umem_note(umemWay way, size_t nbytes, unsigned workers, uint6
 /* The place of ctx, whose memory is that of a GPU. */
 umemRoutePlace umem_device_place(umemVirtual *ctx, int ordinal);
 
+/* That of a buffer of umem in the memory of host. */
+umemRoutePlace umem_buffer_place(umemVirtual const *host);
+
 bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b);
 
 /* The global lock, for notes and the records of the ledger. umem_notes_lock returns false, and

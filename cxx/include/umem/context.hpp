@@ -100,6 +100,17 @@ public:
   UMEM_KIND_OF_CONTEXT(MMap, "mmap")
 };
 
+/* The object of a web server at a URL, which is only read; addresses are byte offsets. */
+class Url : public Context {
+public:
+  explicit Url(std::string const &url, umemUrlOptions const &options = UMEM_URL_OPTIONS_INIT);
+
+  /* How many requests there were, and what they have brought: umemUrl_stats. */
+  umemUrlStats stats() const;
+
+  UMEM_KIND_OF_CONTEXT(Url, "https")
+};
+
 /* Memory that several processes of one machine share; addresses are pointers. */
 class Shm : public Context {
 public:
@@ -353,6 +364,17 @@ UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(umemMMap_ctor, nullptr, "
 
 UMEM_INLINE MMap MMap::adopt(int fd, umemFileOptions const &options) {
   return MMap(make_by(umemMMap_adopt_with, fd, &options));
+}
+
+UMEM_INLINE Url::Url(std::string const &url, umemUrlOptions const &options)
+    : Context(make<umemUrl>([name = detail::c_path(url), &options](umemUrl *ctx) {
+        return umemUrl_ctor(ctx, name, &options);
+      })) {}
+
+UMEM_INLINE umemUrlStats Url::stats() const {
+  umemUrlStats found = UMEM_URL_STATS_INIT;
+  detail::check_status(umemUrl_stats(c_struct(), &found));
+  return found;
 }
 
 UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(umemShm_ctor, nullptr, capacity)) {}

@@ -113,6 +113,25 @@ static void descriptors(void) {
   assert(umem_thread_status() == umemOK);
 }
 
+/* Nothing listens there. */
+static char const *const url = "http://127.0.0.1:9/table.bin";
+
+static void object(void) {
+  /* [umemUrl_ctor] */
+  umemUrl object;
+  umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
+  options.connections = 32, options.retries = 0;
+  if (umemUrl_ctor(&object, url, &options) != umemOK) return (void)puts(umem_thread_message());
+  /* [/] */
+
+  /* [umemUrl_stats] */
+  umemUrlStats stats = UMEM_URL_STATS_INIT;
+  if (umemUrl_stats(&object, &stats) == umemOK)
+    printf("%ju requests, %ju bytes\n", (uintmax_t)stats.requests, (uintmax_t)stats.nbytes);
+  /* [/] */
+  umem_dtor(&object);
+}
+
 static void shm(void) {
   char name[40];
   snprintf(name, sizeof name, "umem-doc-%d", (int)getpid());
@@ -627,6 +646,7 @@ int main(void) {
   nodes();
   files();
   descriptors();
+  object();
   shm();
   pools(&ram);
   adaptors(&ram);

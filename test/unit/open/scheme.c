@@ -58,7 +58,8 @@ TEST(a_program_adds_schemes) {
 
 TEST(wrong_schemes_are_refused) {
   static umemOption const twice[] = {{.name = "a"}, {.name = "b"}, {.name = "a"}};
-  static umemOption const odd[] = {{.name = "A"}}, unknown[] = {{.name = "a", .kind = 8}};
+  static umemOption const odd[] = {{.name = "A"}}, unknown[] = {{.name = "a", .kind = 9}};
+  static umemOption const url[] = {{.name = "a", .kind = umemUrlOption}};
   static umemOption const wordless[] = {{.name = "a", .kind = umemWordsOption}};
   static umemOption const many[] = {
       {.name = "a",
@@ -103,6 +104,7 @@ TEST(wrong_schemes_are_refused) {
       {WITH(twice, 3), "two options have one name"},
       {WITH(odd, 1), "the name of an option is malformed"},
       {WITH(unknown, 1), "an option or its place is of no known kind"},
+      {WITH(url, 1), "which only a place can be"},
       {WITH(wordless, 1), "an option or its place has no words"},
       {WITH(many, 1), "or its place has no words, or too many"},
   };

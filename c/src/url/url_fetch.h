@@ -1,0 +1,252 @@
+/* url_fetch.h - requests to a web server: of one object, many at a time, tried again where that may
+ * help, and checked before a byte is used.
+ *
+ *   url_curl.c     finds libcurl
+ *   url_reply.c    what the headers of an answer say
+ *   url_request.c  one attempt after the other: what is sent, the answer, failures, retries
+ *   url_lane.c     many requests at a time, and copies by them
+ *   url_fetch.c    what requests share: the URL, redirects, credentials, the pin
+ *   url.c      the place */
+#ifndef UMEM_URL_FETCH_H
+#define UMEM_URL_FETCH_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <umem/base.h>
+#include <umem/url.h>
+#include <umem/virtual.h>
+
+#include "base/thread.h"
+#include "core/context.h"
+#include "url/url_curl.h"
+
+/* ---- answers ---- */
+
+/* What the headers of an answer say, as far as umem needs it. A server may say anything. */
+typedef struct umemFetchReply {
+  int status; /* of HTTP; 0: no answer */
+  bool has_range, has_total, has_length;
+  uint64_t first, last, total; /* of Content-Range */
+  uint64_t length;             /* of Content-Length */
+  bool encoded;                /* the body is compressed or the like */
+  bool malformed;              /* a header contradicts itself, or is of no sense */
+  char etag[256];              /* with its quotes; "": none */
+  char modified[64];           /* the date, as it is; "": none */
+} umemFetchReply;
+
+/* Reads one line of the headers, which need not end with zero. The line of the status begins
+ * anew. */
+void umemFetchReply_read(umemFetchReply *reply, char const *line, size_t size);
+
+/* Whether there is an ETag that promises that the bytes are the same: quoted, and not weak. */
+bool umemFetchReply_is_strong(umemFetchReply const *reply);
+
+/* ---- credentials ---- */
+
+/* One attempt of a request, for the signer. */
+typedef struct umemFetchAttempt {
+  umemCurl const *curl;
+  void *easy;             /* URL, method, range and headers are set */
+  umemCurlList **headers; /* list_append(*headers, ...) adds one */
+  char const *method;
+} umemFetchAttempt;
+
+/* Signs attempts that go to the origin of the URL, never those that a redirect has sent
+ * elsewhere. */
+typedef struct umemFetchSigner {
+  /* Thread-safe. False with a recorded failure. NULL: nothing is signed. */
+  bool (*sign)(void *user, umemFetchAttempt *attempt);
+  void (*release)(void *user); /* with the umemFetch; may be NULL */
+  void *user;
+} umemFetchSigner;
+
+/* ---- what the requests of one place share ---- */
+
+typedef struct umemFetch umemFetch;
+
+/* The URL url, whose failures are those of ctx. label: its name in messages; NULL: the URL without
+ * user, password and query. NULL with a status; signer is the fetch's from now on, also then. */
+umemFetch *umemFetch_create(umemVirtual *ctx, char const *url, char const *label,
+                            umemUrlOptions const *options, umemFetchSigner signer);
+/* Ends connections that no copy uses. Before umemFetch_destroy. */
+void umemFetch_end_lanes(umemFetch *fetch);
+void umemFetch_destroy(umemFetch *fetch); /* NULL is ignored */
+
+/* Finds length, ETag and date of the object, which all later answers must have. */
+bool umemFetch_pin(umemFetch *fetch);
+
+uint64_t umemFetch_length(umemFetch const *fetch);
+char const *umemFetch_label(umemFetch const *fetch);
+void umemFetch_stats(umemFetch const *fetch, umemUrlStats *stats);
+
+/* Reads those of count runs that wait to dst: straight to its addresses if the CPU can write them,
+ * else through buffers. src_adr of a run is an offset of the object; runs in the order of their
+ * offsets are joined. Sets the states. Stops between runs when umem_thread.until has come, and sets
+ * umem_thread.stopped. False after a failure. */
+bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_t count);
+
+/* ---- single requests ---- */
+
+typedef struct umemFetchCall {
+  char const *what;           /* for messages: "cannot WHAT LABEL: ..." */
+  char const *method;         /* "GET", "HEAD", "PUT", ... */
+  char const *url;            /* of the same origin as that of the place; NULL: that of the place */
+  char const *range;          /* "0-99"; NULL: all */
+  char const *const *headers; /* "Name: value", besides those of the place */
+  size_t header_count;
+  void const *body; /* NULL: none; else it goes with its length, also if that is 0 */
+  size_t body_size;
+  char *answer; /* gets the first bytes of the body, and a zero; NULL: they are dropped */
+  size_t answer_size;
+  bool once; /* is not sent again if the server may have done it */
+  /* Set by umemFetch_call: */
+  umemFetchReply reply;
+  size_t answered; /* bytes in answer */
+} umemFetchCall;
+
+/* Sends one request, and returns its final answer in call->reply, whatever its status. False with a
+ * status if there is none. Redirects are followed for GET and HEAD of the place's URL. */
+bool umemFetch_call(umemFetch *fetch, umemFetchCall *call);
+
+/* Records umemIOError for a final answer that is of no use. False. */
+bool umemFetch_refuse(umemFetch *fetch, char const *what, int status);
+
+/* ==== what the files of the engine share ==== */
+
+enum {
+  umemFetchErrorText = 256, /* CURL_ERROR_SIZE */
+  umemFetchMostDropped =
+      64 << 10 /* bytes of the body of a refusal that are read, to keep its connection */
+};
+
+static uint64_t const umem_ns_of_ms = 1000 * 1000;
+
+static inline uint64_t umemFetch_now(void) { return umemClock_read(CLOCK_MONOTONIC); }
+
+/* Where requests go. */
+typedef struct umemTarget {
+  char *url;    /* without user and password; owned */
+  char *origin; /* "https://host:443"; owned */
+} umemTarget;
+
+typedef struct umemLane umemLane;
+
+struct umemFetch {
+  umemVirtual *ctx;
+  umemCurl const *curl;
+  umemUrlOptions options;                                               /* its texts are in texts */
+  umemCurlList *headers;                                                /* of the options */
+  char *user, *password, *bearer, *ca_file, *ca_folder, *hosts, *label; /* owned; may be NULL */
+  umemFetchSigner signer;
+  umemTarget home;
+  bool secure; /* by TLS */
+  uint64_t length;
+  umemFetchReply pin;
+  umemLock lock;     /* of the three below */
+  umemTarget target; /* where a redirect has led; url NULL: home */
+  umemLane *idle;
+  unsigned forks;    /* umem_fork_count() of the lanes */
+  uint32_t inflight; /* atomic, as are the rest */
+  uint64_t requests, retries, nbytes;
+};
+
+/* What several lanes read together. */
+typedef struct umemFetchJob {
+  umemFetch *fetch;
+  umemVirtual *dst, *host; /* host: of the buffers; NULL: the addresses of dst are written */
+  umemCopyRun *runs;
+  size_t count, piece;
+  size_t *left;             /* bytes of each run that are not there; NULL: of one run; atomic */
+  uint64_t until, deadline; /* ns; 0: none */
+  pthread_mutex_t lock;     /* of the next byte to ask for: that of a run, after skip bytes */
+  size_t run, skip;
+  bool taken;           /* something was asked for */
+  pthread_mutex_t turn; /* to write to a queue */
+  unsigned lanes;       /* at work; atomic, as is over */
+  bool over;            /* ask for nothing more */
+} umemFetchJob;
+
+typedef enum umemSlotState { slotIdle = 0, slotWaits, slotRuns } umemSlotState;
+
+typedef struct umemSlot {
+  umemFetch *fetch;
+  void *easy;
+  umemCurlList *headers;
+  umemSlotState state;
+  umemFetchJob *job;   /* or a */
+  umemFetchCall *call; /* that it works for */
+  /* Of a job: */
+  uint64_t from;
+  uint64_t begin;   /* as of umem_route_clock */
+  size_t used;      /* bytes of runs, without gaps */
+  size_t size, got; /* bytes in all, and there */
+  size_t run, skip; /* where the next byte goes */
+  size_t first_run, first_skip;
+  uintptr_t buffer; /* of the host; null: none yet */
+  /* Of a call: */
+  size_t sent;
+  /* Of the request: */
+  unsigned attempts, hops; /* attempts that have failed */
+  bool counts;             /* as in flight */
+  uint64_t wake;           /* when to go on */
+  /* Of the attempt: */
+  uint64_t heard; /* when the last byte came or went */
+  umemFetchReply reply;
+  bool checked;
+  bool away, trusted; /* to where a redirect has led; with credentials */
+  char const *wrong;  /* what is wrong with the answer; static */
+  size_t dropped;
+  char error[umemFetchErrorText];
+} umemSlot;
+
+struct umemLane {
+  umemFetch *fetch;
+  void *multi;
+  umemLane *next;
+  unsigned slots, busy;
+  uint64_t random;
+  umemSlot slot[];
+};
+
+/* ---- url_reply.c ---- */
+
+/* What is wrong with the headers of an answer with status 206 to a request for the bytes from first
+ * to last; NULL: nothing. */
+char const *umemFetchReply_check(umemFetchReply const *reply, umemFetch const *fetch,
+                                 uint64_t first, uint64_t last);
+
+/* Why the status of an answer to a range is final; NULL: it is not. */
+char const *umemFetchReply_refusal(int status);
+
+/* ---- url_fetch.c ---- */
+
+/* Records umemMemoryError. False. */
+bool umemFetch_no_memory(umemFetch *fetch);
+
+/* From now on, requests go to location, if that is allowed. Returns what forbids it, or NULL. */
+char const *umemFetch_follow(umemFetch *fetch, char const *location);
+
+/* From now on, requests go home again. */
+void umemFetch_go_home(umemFetch *fetch);
+
+/* ---- url_request.c ---- */
+
+/* Sends the request of a slot. False with a status. */
+bool umemSlot_send(umemLane *lane, umemSlot *slot);
+
+/* The slot, which is busy, waits for nothing: it is sent when the lane looks at it. */
+void umemSlot_send_soon(umemSlot *slot);
+
+/* An attempt has ended with a CURLcode: the slot is idle, if its request is done, or waits. False
+ * with a status if that is the end of the request. */
+bool umemSlot_end(umemLane *lane, umemSlot *slot, int code);
+
+/* No byte has come for too long: ends the attempt. */
+bool umemSlot_end_stalled(umemLane *lane, umemSlot *slot);
+
+void umemSlot_set_free(umemSlot *slot);
+void umemSlot_end_headers(umemSlot *slot);
+
+#endif

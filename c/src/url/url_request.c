@@ -1,0 +1,548 @@
+/* url_request.c - one attempt of a request after the other: what the server gets, what its answer
+ * must be, and what follows from a failure.
+ *
+ * No byte is used before the headers of its answer have been compared with what was asked for, and
+ * with the pin: the length and the ETag, or the date, that the object had at first. */
+#include "url/url_fetch.h"
+#include "base/number.h"
+#include "core/plan.h"
+#include "core/status.h"
+#include "watch/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+  most_hops = 5,          /* redirects of one request */
+  first_backoff_ms = 100, /* before the second attempt; doubles */
+  most_backoff_ms = 10 * 1000,
+  most_wanted_ms = 60 * 1000 /* that a server may want */
+};
+
+/* ==== failures ==== */
+
+/* libcurl writes no secrets to its text, but servers choose what some of them contain. */
+static bool has_secret(umemFetch const *fetch, char const *text) {
+  char const *query = fetch->home.url ? strchr(fetch->home.url, '?') : NULL;
+  char const *secrets[] = {fetch->user, fetch->password, fetch->bearer, query ? query + 1 : NULL};
+  for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
+    if (secrets[i] && *secrets[i] && strstr(text, secrets[i])) return true;
+  return false;
+}
+
+/* What the request was for. */
+static void describe(umemSlot const *slot, char text[128]) {
+  if (slot->call)
+    snprintf(text, 128, "%s", slot->call->what);
+  else
+    snprintf(text, 128, "read %zu bytes at %" PRIu64 " of", slot->size, slot->from);
+}
+
+static bool fail(umemSlot const *slot, umemStatusType type, char const *cause) {
+  char what[128], tried[48] = "";
+  describe(slot, what);
+  if (slot->attempts) snprintf(tried, sizeof tried, " (after %u attempts)", slot->attempts + 1);
+  return UMEM_FAIL(slot->fetch->ctx, type, "cannot %s %s: %s%s", what, slot->fetch->label, cause,
+                   tried);
+}
+
+static char const *words_of_status(int status) {
+  switch (status) {
+  case 400:
+    return "bad request";
+  case 401:
+    return "user, password or token are missing or wrong";
+  case 403:
+    return "forbidden";
+  case 404:
+    return "not found";
+  case 407:
+    return "the proxy wants a password";
+  case 408:
+  case 504:
+    return "timed out";
+  case 410:
+    return "gone";
+  case 429:
+    return "too many requests";
+  case 500:
+    return "error of the server";
+  case 502:
+  case 503:
+    return "the server is not available";
+  default:
+    return "no answer that was expected";
+  }
+}
+
+static bool fail_with_status(umemSlot const *slot) {
+  char cause[96];
+  snprintf(cause, sizeof cause, "HTTP status %d, %s", slot->reply.status,
+           words_of_status(slot->reply.status));
+  return fail(slot, umemIOError, cause);
+}
+
+bool umemFetch_refuse(umemFetch *fetch, char const *what, int status) {
+  return UMEM_FAIL(fetch->ctx, umemIOError, "cannot %s %s: HTTP status %d, %s", what, fetch->label,
+                   status, words_of_status(status));
+}
+
+/* ==== where bytes go ==== */
+
+/* Calls write for each part of a run in the size bytes at data, which follow at the next byte of
+ * the slot. Bytes between two runs are dropped. */
+static bool scatter(umemSlot *slot, uint64_t at, char const *data, size_t size,
+                    bool (*write)(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
+                                  size_t size)) {
+  while (size) {
+    umemCopyRun *run = &slot->job->runs[slot->run];
+    uint64_t wanted = run->src_adr + slot->skip;
+    if (at < wanted) { /* a gap */
+      size_t gap = (size_t)umem_lesser(wanted - at, size);
+      at += gap, data += gap, size -= gap;
+      continue;
+    }
+    size_t part = umem_lesser(run->nbytes - slot->skip, size);
+    if (!write(slot, run, slot->skip, data, part)) return false;
+    at += part, data += part, size -= part;
+    slot->skip += part;
+    if (slot->skip == run->nbytes) slot->run++, slot->skip = 0;
+  }
+  return true;
+}
+
+static bool write_memory(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
+                         size_t size) {
+  (void)slot;
+  memcpy((void *)(run->dst_adr + skip), data, size);
+  return true;
+}
+
+static bool count_bytes(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
+                        size_t size) {
+  (void)skip, (void)data;
+  umemFetchJob *job = slot->job;
+  if (!job->left) return true;
+  size_t index = (size_t)(run - job->runs);
+  if (__atomic_sub_fetch(&job->left[index], size, __ATOMIC_ACQ_REL) == 0) run->state = umemRunDone;
+  return true;
+}
+
+static bool write_place(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
+                        size_t size) {
+  umemFetchJob *job = slot->job;
+  uint64_t before = umem_thread.failures;
+  umem_empty_buffer(job->dst, run->dst_adr + skip, job->host, data, size);
+  if (umem_thread.failures == before) return count_bytes(slot, run, skip, data, size);
+  run->state = umemRunFailed;
+  return false;
+}
+
+static void rewind_slot(umemSlot *slot) {
+  slot->run = slot->first_run;
+  slot->skip = slot->first_skip;
+}
+
+/* Writes a full buffer to dst, and returns when it can be filled again. */
+static bool empty_buffer(umemSlot *slot) {
+  umemFetchJob *job = slot->job;
+  bool queues = umem_can(job->dst, umemOrdered);
+  uint64_t before = umem_thread.failures;
+  if (queues) pthread_mutex_lock(&job->turn);
+  bool good = scatter(slot, slot->from, (char const *)slot->buffer, slot->size, write_place);
+  if (queues) umem_finish(job->dst);
+  if (queues) pthread_mutex_unlock(&job->turn);
+  return good && umem_thread.failures == before;
+}
+
+static void take(umemSlot *slot, char const *data, size_t size) {
+  if (slot->buffer)
+    memcpy((char *)slot->buffer + slot->got, data, size);
+  else
+    scatter(slot, slot->from + slot->got, data, size, write_memory);
+}
+
+/* For the route of the copy. */
+static void note(umemSlot const *slot) {
+  umemFetchJob const *job = slot->job;
+  if (!slot->begin) return;
+  umemRoutePlace src = umem_device_place(slot->fetch->ctx, -1);
+  umemRoutePlace buffer = job->host ? umem_buffer_place(job->host) : (umemRoutePlace){0};
+  umem_note_between(&src, job->host ? &buffer : NULL, umemWayHttp, slot->used, 1, slot->begin);
+}
+
+static bool finish(umemSlot *slot) {
+  note(slot);
+  rewind_slot(slot);
+  if (slot->job->host) return empty_buffer(slot);
+  return scatter(slot, slot->from, NULL, slot->size, count_bytes);
+}
+
+/* ==== what may pass ==== */
+
+static bool may_pass(int status) {
+  return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
+}
+
+static bool may_pass_code(int code) {
+  switch (code) {
+  case umemCurlNoProxy:
+  case umemCurlNoHost:
+  case umemCurlNoConnection:
+  case umemCurlHttp2:
+  case umemCurlHttp2Stream:
+  case umemCurlPartial:
+  case umemCurlTimedOut:
+  case umemCurlTlsConnect:
+  case umemCurlGotNothing:
+  case umemCurlSendError:
+  case umemCurlReceiveError:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* ==== what libcurl calls ==== */
+
+static size_t on_header(char *line, size_t one, size_t count, void *user) {
+  umemSlot *slot = user;
+  slot->heard = umemFetch_now();
+  umemFetchReply_read(&slot->reply, line, one * count);
+  return one * count;
+}
+
+/* Keeps the beginning of an answer. The rest is read if it is short. */
+static size_t keep_answer(umemSlot *slot, char const *data, size_t size) {
+  umemFetchCall *call = slot->call;
+  size_t room = call->answer ? call->answer_size - 1 - call->answered : 0;
+  size_t kept = umem_lesser(room, size);
+  if (kept) memcpy(call->answer + call->answered, data, kept);
+  call->answered += kept;
+  slot->dropped += size - kept;
+  return slot->dropped > umemFetchMostDropped ? 0 : size;
+}
+
+static char const *check(umemSlot const *slot) {
+  return umemFetchReply_check(&slot->reply, slot->fetch, slot->from + slot->got,
+                              slot->from + slot->size - 1);
+}
+
+/* Returns another number than size to end the transfer. */
+static size_t on_body(char *data, size_t one, size_t count, void *user) {
+  umemSlot *slot = user;
+  size_t size = one * count;
+  slot->heard = umemFetch_now();
+  if (slot->call) return keep_answer(slot, data, size);
+  if (slot->reply.status != 206) {
+    slot->dropped += size;
+    return slot->dropped > umemFetchMostDropped ? 0 : size;
+  }
+  if (!slot->checked) slot->wrong = check(slot);
+  slot->checked = true;
+  if (!slot->wrong && size > slot->size - slot->got)
+    slot->wrong = "the server sends more bytes than asked for";
+  if (slot->wrong) return 0;
+  take(slot, data, size);
+  slot->got += size;
+  __atomic_fetch_add(&slot->fetch->nbytes, size, __ATOMIC_RELAXED);
+  return size;
+}
+
+static size_t on_send(char *data, size_t one, size_t count, void *user) {
+  umemSlot *slot = user;
+  umemFetchCall const *call = slot->call;
+  size_t size = umem_lesser(one * count, call->body_size - slot->sent);
+  slot->heard = umemFetch_now();
+  if (size) memcpy(data, (char const *)call->body + slot->sent, size);
+  slot->sent += size;
+  return size;
+}
+
+/* off_t of libcurl has 64 bits. */
+static int on_rewind(void *user, int64_t offset, int origin) {
+  umemSlot *slot = user;
+  if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > slot->call->body_size)
+    return umemCurlSeekFailed;
+  slot->sent = (size_t)offset;
+  return umemCurlSeekOK;
+}
+
+/* ---- redirects ---- */
+
+static bool is_redirect(int status) {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* From now on, requests go to the place that the answer names. */
+static bool redirect(umemSlot *slot) {
+  char *location = NULL;
+  slot->fetch->curl->easy_getinfo(slot->easy, umemCurlInfoRedirect, &location);
+  if (++slot->hops > most_hops) return fail(slot, umemIOError, "the server redirects in circles");
+  char const *wrong = umemFetch_follow(slot->fetch, location);
+  return !wrong || fail(slot, umemIOError, wrong);
+}
+
+/* ==== attempts ==== */
+
+#define SET(slot, option, value)                                                                   \
+  ((slot)->fetch->curl->easy_setopt((slot)->easy, option, value) == umemCurlOK)
+
+/* What remains the same for all requests of a slot. */
+static bool prepare_easy(umemSlot *slot) {
+  umemFetch *fetch = slot->fetch;
+  long protocols = fetch->secure ? umemCurlProtoHttps : umemCurlProtoHttp | umemCurlProtoHttps;
+  long version = fetch->options.version == umemUrlVersion2 ? umemCurlHttp2Tls : umemCurlHttp11;
+  return SET(slot, umemCurlOptNoSignal, 1L) && SET(slot, umemCurlOptFollow, 0L) &&
+         SET(slot, umemCurlOptProtocols, protocols) && SET(slot, umemCurlOptKeepAlive, 1L) &&
+         SET(slot, umemCurlOptHttpVersion, version) &&
+         SET(slot, umemCurlOptBufferSize, 512L << 10) &&
+         SET(slot, umemCurlOptNoConnectHeaders, 1L) &&
+         SET(slot, umemCurlOptConnectMs, (long)fetch->options.connect_ms) &&
+         SET(slot, umemCurlOptUserAgent, "umem/" UMEM_VERSION) &&
+         (!fetch->ca_file || SET(slot, umemCurlOptCaFile, fetch->ca_file)) &&
+         (!fetch->ca_folder || SET(slot, umemCurlOptCaFolder, fetch->ca_folder)) &&
+         SET(slot, umemCurlOptErrorText, slot->error) && SET(slot, umemCurlOptPrivate, slot) &&
+         SET(slot, umemCurlOptWrite, on_body) && SET(slot, umemCurlOptWriteData, slot) &&
+         SET(slot, umemCurlOptHeader, on_header) && SET(slot, umemCurlOptHeaderData, slot) &&
+         SET(slot, umemCurlOptRead, on_send) && SET(slot, umemCurlOptReadData, slot) &&
+         SET(slot, umemCurlOptSeek, on_rewind) && SET(slot, umemCurlOptSeekData, slot);
+}
+
+static bool add_header(umemSlot *slot, char const *text) {
+  umemCurlList *list = slot->fetch->curl->list_append(slot->headers, text);
+  if (list) slot->headers = list;
+  return list != NULL;
+}
+
+/* Headers of the pin: the server checks it, too. */
+static bool add_pin(umemSlot *slot) {
+  umemFetchReply const *pin = &slot->fetch->pin;
+  char line[sizeof pin->etag + 32];
+  if (umemFetchReply_is_strong(pin))
+    snprintf(line, sizeof line, "If-Match: %s", pin->etag);
+  else if (*pin->modified)
+    snprintf(line, sizeof line, "If-Unmodified-Since: %s", pin->modified);
+  else
+    return true;
+  return add_header(slot, line);
+}
+
+/* Where this attempt goes, and whether it may have credentials there. */
+static bool set_target(umemSlot *slot) {
+  umemFetch *fetch = slot->fetch;
+  slot->away = false;
+  slot->trusted = true;
+  if (slot->call && slot->call->url) return SET(slot, umemCurlOptUrl, slot->call->url);
+  umemLock_acquire(&fetch->lock);
+  slot->away = fetch->target.url != NULL;
+  umemTarget const *target = slot->away ? &fetch->target : &fetch->home;
+  slot->trusted = !strcasecmp(target->origin, fetch->home.origin);
+  bool good = SET(slot, umemCurlOptUrl, target->url);
+  umemLock_release(&fetch->lock);
+  return good;
+}
+
+static bool set_credentials(umemSlot *slot) {
+  umemFetch const *fetch = slot->fetch;
+  bool bearer = slot->trusted && fetch->bearer, user = slot->trusted && fetch->user && !bearer;
+  for (umemCurlList *next = slot->trusted ? fetch->headers : NULL; next; next = next->next)
+    if (!add_header(slot, next->text)) return false;
+  return SET(slot, umemCurlOptUserPwd, NULL) &&
+         SET(slot, umemCurlOptUser, user ? fetch->user : NULL) &&
+         SET(slot, umemCurlOptPassword, user ? fetch->password : NULL) &&
+         SET(slot, umemCurlOptHttpAuth,
+             bearer ? (long)umemCurlAuthBearer : (long)umemCurlAuthBasic) &&
+         SET(slot, umemCurlOptBearer, bearer ? fetch->bearer : NULL);
+}
+
+static bool set_method(umemSlot *slot) {
+  umemFetchCall const *call = slot->call;
+  bool head = call && !strcmp(call->method, "HEAD");
+  bool custom = call && !head && strcmp(call->method, "GET") != 0;
+  bool good = SET(slot, umemCurlOptHttpGet, 1L) && (!head || SET(slot, umemCurlOptNoBody, 1L));
+  if (good && call && call->body)
+    good = SET(slot, umemCurlOptUpload, 1L) &&
+           SET(slot, umemCurlOptUploadSize, (int64_t)call->body_size) &&
+           add_header(slot, "Expect:");
+  return good && SET(slot, umemCurlOptMethod, custom ? call->method : NULL);
+}
+
+static bool set_range(umemSlot *slot) {
+  umemFetchCall const *call = slot->call;
+  char range[48];
+  if (call) return SET(slot, umemCurlOptRange, call->range);
+  snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, slot->from + slot->got,
+           slot->from + slot->size - 1);
+  return SET(slot, umemCurlOptRange, range) && add_pin(slot);
+}
+
+static bool set_headers(umemSlot *slot) {
+  umemFetchCall const *call = slot->call;
+  if (!add_header(slot, "Accept-Encoding: identity")) return false;
+  for (size_t i = 0; call && i < call->header_count; i++)
+    if (!add_header(slot, call->headers[i])) return false;
+  return true;
+}
+
+/* Signs the attempt, if that is for home. */
+static bool sign(umemSlot *slot) {
+  umemFetch const *fetch = slot->fetch;
+  umemFetchAttempt attempt = {.curl = fetch->curl,
+                              .easy = slot->easy,
+                              .headers = &slot->headers,
+                              .method = slot->call ? slot->call->method : "GET"};
+  return !fetch->signer.sign || !slot->trusted || fetch->signer.sign(fetch->signer.user, &attempt);
+}
+
+void umemSlot_end_headers(umemSlot *slot) {
+  if (slot->headers) slot->fetch->curl->list_free(slot->headers);
+  slot->headers = NULL;
+}
+
+static void begin_attempt(umemSlot *slot) {
+  slot->reply = (umemFetchReply){0};
+  slot->checked = false;
+  slot->wrong = NULL;
+  slot->dropped = slot->sent = 0;
+  slot->error[0] = 0;
+  slot->heard = umemFetch_now();
+  if (slot->call) slot->call->answered = 0;
+}
+
+bool umemSlot_send(umemLane *lane, umemSlot *slot) {
+  umemFetch *fetch = lane->fetch;
+  umemCurl const *curl = fetch->curl;
+  begin_attempt(slot);
+  if (!slot->easy) {
+    slot->easy = curl->easy_init();
+    if (!slot->easy || !prepare_easy(slot)) return umemFetch_no_memory(fetch);
+  }
+  umemSlot_end_headers(slot);
+  bool ready = set_target(slot) && set_method(slot) && set_range(slot) && set_headers(slot) &&
+               set_credentials(slot);
+  if (!ready) return umemFetch_no_memory(fetch);
+  if (!sign(slot)) return false;
+  if (!SET(slot, umemCurlOptHeaders, slot->headers) || curl->multi_add(lane->multi, slot->easy))
+    return umemFetch_no_memory(fetch);
+  slot->state = slotRuns;
+  __atomic_fetch_add(&fetch->requests, 1, __ATOMIC_RELAXED);
+  if (slot->attempts) __atomic_fetch_add(&fetch->retries, 1, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* ---- after a failure ---- */
+
+/* xorshift; G. Marsaglia 2003 */
+static uint64_t draw(umemLane *lane) {
+  lane->random ^= lane->random << 13;
+  lane->random ^= lane->random >> 7;
+  lane->random ^= lane->random << 17;
+  return lane->random;
+}
+
+/* Half of the backoff is left to chance, so that requests that failed together come back one by
+ * one. */
+static uint64_t backoff_of(umemLane *lane, umemSlot const *slot) {
+  uint64_t backoff = most_backoff_ms, wanted = 0;
+  if (slot->attempts < 8)
+    backoff = umem_lesser(backoff, (uint64_t)first_backoff_ms << slot->attempts);
+  backoff = backoff / 2 + draw(lane) % (backoff / 2 + 1);
+  int64_t seconds = 0;
+  if (slot->reply.status)
+    lane->fetch->curl->easy_getinfo(slot->easy, umemCurlInfoRetryAfter, &seconds);
+  if (seconds > 0) wanted = umem_lesser((uint64_t)seconds, most_wanted_ms / 1000) * 1000;
+  return umem_greater(backoff, wanted) * umem_ns_of_ms;
+}
+
+/* Sends the request again later, or records why not: for cause, or for the status of the answer. */
+static bool again(umemLane *lane, umemSlot *slot, umemStatusType type, char const *cause) {
+  bool lost = slot->call && slot->call->once;
+  if (slot->attempts >= lane->fetch->options.retries || lost)
+    return cause ? fail(slot, type, cause) : fail_with_status(slot);
+  slot->wake = umemFetch_now() + backoff_of(lane, slot);
+  slot->attempts++;
+  slot->state = slotWaits;
+  return true;
+}
+
+void umemSlot_send_soon(umemSlot *slot) {
+  slot->wake = 0;
+  slot->state = slotWaits;
+}
+
+static umemStatusType type_of(int code) {
+  return code == umemCurlNoMemory              ? umemMemoryError
+         : code == umemCurlUnsupportedProtocol ? umemNotSupportedError
+                                               : umemIOError;
+}
+
+/* What libcurl says of a failure. */
+static char const *words_of_code(umemSlot const *slot, int code) {
+  bool usable = *slot->error && !has_secret(slot->fetch, slot->error);
+  return usable ? slot->error : slot->fetch->curl->easy_words(code);
+}
+
+/* ---- the end of an attempt ---- */
+
+void umemSlot_set_free(umemSlot *slot) {
+  if (slot->counts) __atomic_fetch_sub(&slot->fetch->inflight, 1, __ATOMIC_RELAXED);
+  slot->counts = false;
+  slot->state = slotIdle;
+}
+
+/* An answer to a request for a range. */
+static bool take_range(umemLane *lane, umemSlot *slot) {
+  char const *refused = umemFetchReply_refusal(slot->reply.status);
+  if (refused) return fail(slot, umemIOError, refused);
+  if (slot->reply.status != 206) return fail_with_status(slot);
+  if (!slot->checked && (slot->wrong = check(slot))) return fail(slot, umemIOError, slot->wrong);
+  if (slot->got < slot->size) return again(lane, slot, umemIOError, "the answer is too short");
+  if (!finish(slot)) return false;
+  umemSlot_set_free(slot);
+  return true;
+}
+
+static bool take_answer(umemLane *lane, umemSlot *slot) {
+  int status = slot->reply.status;
+  bool own = !slot->call || !slot->call->url;
+  bool follows =
+      !slot->call || !strcmp(slot->call->method, "GET") || !strcmp(slot->call->method, "HEAD");
+  if (own && follows && is_redirect(status)) {
+    if (!redirect(slot)) return false;
+    umemSlot_send_soon(slot);
+    return true;
+  }
+  if (may_pass(status)) return again(lane, slot, umemIOError, NULL);
+  if (slot->away && status >= 400 && status <= 410) {
+    umemFetch_go_home(lane->fetch);
+    return again(lane, slot, umemIOError, NULL);
+  }
+  if (!slot->call) return take_range(lane, slot);
+  slot->call->reply = slot->reply;
+  umemSlot_set_free(slot);
+  return true;
+}
+
+bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
+  slot->state = slotIdle;
+  if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
+    return umemFetch_no_memory(lane->fetch);
+  if (slot->wrong) return fail(slot, umemIOError, slot->wrong);
+  bool cut = code == umemCurlWriteError && slot->dropped > umemFetchMostDropped; /* by on_body */
+  if (code == umemCurlOK || cut) return take_answer(lane, slot);
+  char const *words = words_of_code(slot, code);
+  if (may_pass_code(code)) return again(lane, slot, umemIOError, words);
+  return fail(slot, type_of(code), words);
+}
+
+bool umemSlot_end_stalled(umemLane *lane, umemSlot *slot) {
+  char cause[64];
+  snprintf(cause, sizeof cause, "no byte in %u ms (stall_ms)", lane->fetch->options.stall_ms);
+  slot->state = slotIdle;
+  if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
+    return umemFetch_no_memory(lane->fetch);
+  return again(lane, slot, umemIOError, cause);
+}
