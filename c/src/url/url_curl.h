@@ -43,7 +43,6 @@ enum { /* of features */
 
 enum { /* CURLcode */
        umemCurlOK = 0,
-       umemCurlUnsupportedProtocol = 1,
        umemCurlFailedInit = 2,
        umemCurlNoProxy = 5,
        umemCurlNoHost = 6,
@@ -123,7 +122,7 @@ enum { /* CURLINFO */
        umemCurlInfoRetryAfter = 0x600039
 };
 
-enum { /* CURLUPart, and flags */
+enum { /* CURLUPart, a CURLUcode, and flags */
        umemCurlPartUrl = 0,
        umemCurlPartScheme,
        umemCurlPartUser,
@@ -134,6 +133,7 @@ enum { /* CURLUPart, and flags */
        umemCurlPartPath,
        umemCurlPartQuery,
        umemCurlPartFragment,
+       umemCurlUrlNoMemory = 7, /* CURLUE_OUT_OF_MEMORY */
        umemCurlUrlDefaultPort = 1 << 0,
        umemCurlUrlDecode = 1 << 6
 };

@@ -25,11 +25,13 @@ void umemFetch_stats(umemFetch const *fetch, umemUrlStats *stats) {
 
 /* ==== URLs ==== */
 
-static char *get_part(umemCurl const *curl, void *url, int part, unsigned flags) {
-  char *text = NULL, *copy = NULL;
-  if (!curl->url_get(url, part, &text, flags) && text) copy = strdup(text);
+/* False without memory. *copy stays NULL for a part that the URL lacks. */
+static bool get_part(umemCurl const *curl, void *url, int part, unsigned flags, char **copy) {
+  char *text = NULL;
+  int code = curl->url_get(url, part, &text, flags);
+  if (!code && text) *copy = strdup(text);
   if (text) curl->free(text);
-  return copy;
+  return code != umemCurlUrlNoMemory && (code || *copy);
 }
 
 typedef struct umemParsedUrl {
@@ -53,44 +55,60 @@ static void end_parsed(umemParsedUrl *parsed) {
   end_target(&parsed->target);
 }
 
-/* Takes the parts of url, which become those of a request without user and password. */
-static bool take_parts(umemCurl const *curl, void *url, umemParsedUrl *parsed) {
-  parsed->scheme = get_part(curl, url, umemCurlPartScheme, 0);
-  parsed->host = get_part(curl, url, umemCurlPartHost, 0);
-  parsed->port = get_part(curl, url, umemCurlPartPort, umemCurlUrlDefaultPort);
-  parsed->path = get_part(curl, url, umemCurlPartPath, 0);
-  parsed->user = get_part(curl, url, umemCurlPartUser, umemCurlUrlDecode);
-  parsed->password = get_part(curl, url, umemCurlPartPassword, umemCurlUrlDecode);
+typedef enum Parsing { isParsed, isMalformed, hasNoMemory } Parsing;
+
+static bool get_parts(umemCurl const *curl, void *url, umemParsedUrl *to) {
+  return get_part(curl, url, umemCurlPartScheme, 0, &to->scheme) &&
+         get_part(curl, url, umemCurlPartHost, 0, &to->host) &&
+         get_part(curl, url, umemCurlPartPort, umemCurlUrlDefaultPort, &to->port) &&
+         get_part(curl, url, umemCurlPartPath, 0, &to->path) &&
+         get_part(curl, url, umemCurlPartUser, umemCurlUrlDecode, &to->user) &&
+         get_part(curl, url, umemCurlPartPassword, umemCurlUrlDecode, &to->password);
+}
+
+/* The URL of requests has no user and no password. */
+static bool get_target(umemCurl const *curl, void *url, umemTarget *target) {
   static int const secret[] = {umemCurlPartUser, umemCurlPartPassword, umemCurlPartOptions,
                                umemCurlPartFragment};
   for (size_t i = 0; i < sizeof secret / sizeof *secret; i++)
     if (curl->url_set(url, secret[i], NULL, 0)) return false;
-  parsed->target.url = get_part(curl, url, umemCurlPartUrl, 0);
-  if (!parsed->scheme || !parsed->host || !parsed->port || !parsed->path || !parsed->target.url)
-    return false;
-  size_t size = strlen(parsed->scheme) + strlen(parsed->host) + strlen(parsed->port) + 5;
-  parsed->target.origin = malloc(size);
-  if (parsed->target.origin)
-    snprintf(parsed->target.origin, size, "%s://%s:%s", parsed->scheme, parsed->host, parsed->port);
-  return parsed->target.origin != NULL;
+  return get_part(curl, url, umemCurlPartUrl, 0, &target->url) && target->url;
+}
+
+static bool make_origin(umemParsedUrl *to) {
+  size_t size = strlen(to->scheme) + strlen(to->host) + strlen(to->port) + 5;
+  to->target.origin = malloc(size);
+  if (to->target.origin)
+    snprintf(to->target.origin, size, "%s://%s:%s", to->scheme, to->host, to->port);
+  return to->target.origin != NULL;
+}
+
+static Parsing take_parts(umemCurl const *curl, void *url, umemParsedUrl *to) {
+  if (!get_parts(curl, url, to)) return hasNoMemory;
+  if (!to->scheme || !to->host || !to->port || !to->path) return isMalformed;
+  if (strcmp(to->scheme, "http") && strcmp(to->scheme, "https")) return isMalformed;
+  return get_target(curl, url, &to->target) && make_origin(to) ? isParsed : hasNoMemory;
 }
 
 /* libcurl alone takes URLs apart, here and for the request: two readers could disagree about the
  * host. */
-static bool parse(umemCurl const *curl, char const *text, umemParsedUrl *parsed) {
-  *parsed = (umemParsedUrl){0};
+static Parsing parse(umemCurl const *curl, char const *text, umemParsedUrl *to) {
+  *to = (umemParsedUrl){0};
   void *url = curl->url();
-  bool good = url && !curl->url_set(url, umemCurlPartUrl, text, 0) &&
-              take_parts(curl, url, parsed) &&
-              (!strcmp(parsed->scheme, "http") || !strcmp(parsed->scheme, "https"));
+  int code = url ? curl->url_set(url, umemCurlPartUrl, text, 0) : umemCurlUrlNoMemory;
+  Parsing parsing = code == umemCurlUrlNoMemory ? hasNoMemory
+                    : code                      ? isMalformed
+                                                : take_parts(curl, url, to);
   if (url) curl->url_cleanup(url);
-  if (!good) end_parsed(parsed);
-  return good;
+  if (parsing != isParsed) end_parsed(to);
+  return parsing;
 }
 
-static bool allows_host(umemFetch const *fetch, umemParsedUrl const *parsed) {
-  bool usual = !strcmp(parsed->port, strcmp(parsed->scheme, "https") ? "80" : "443");
-  return umemHosts_allow(fetch->hosts, parsed->host, parsed->port, usual);
+/* Whether both the options and the caller of umem_open_with allow the host. */
+static bool allows_host(umemFetch const *fetch, umemParsedUrl const *to) {
+  bool usual = !strcmp(to->port, strcmp(to->scheme, "https") ? "80" : "443");
+  return umemHosts_allow(fetch->hosts, to->host, to->port, usual) &&
+         umemHosts_allow(fetch->held_hosts, to->host, to->port, usual);
 }
 
 /* ---- redirects ---- */
@@ -110,8 +128,9 @@ static char const *check_redirect(umemFetch const *fetch, umemParsedUrl const *t
 
 char const *umemFetch_follow(umemFetch *fetch, char const *location) {
   umemParsedUrl to;
-  if (!location || !parse(fetch->curl, location, &to))
-    return "the server redirects to no URL of http or https";
+  Parsing parsing = location ? parse(fetch->curl, location, &to) : isMalformed;
+  if (parsing == hasNoMemory) return "no memory for a redirect";
+  if (parsing != isParsed) return "the server redirects to no URL of http or https";
   char const *wrong = check_redirect(fetch, &to);
   if (!wrong) {
     umemLock_acquire(&fetch->lock);
@@ -186,23 +205,23 @@ static bool copy_texts(umemFetch *fetch, umemParsedUrl *parsed, char const *labe
 }
 
 static bool take_url(umemFetch *fetch, char const *url, char const *label) {
-  umemParsedUrl parsed;
+  umemParsedUrl parts;
   umemVirtual *ctx = fetch->ctx;
-  if (!parse(fetch->curl, url, &parsed))
+  Parsing parsing = parse(fetch->curl, url, &parts);
+  if (parsing == hasNoMemory) return UMEM_FAIL(ctx, umemMemoryError, "no memory for a URL");
+  if (parsing != isParsed)
     return UMEM_FAIL(ctx, umemValueError,
                      "the URL is malformed: right would be http://HOST/PATH or https://HOST/PATH, "
                      "with %%XX for special characters");
-  char const *hosts = fetch->options.hosts, *held = umemHosts_held();
-  bool good = copy_text(&fetch->hosts, held ? held : hosts);
-  if (good && !(allows_host(fetch, &parsed) &&
-                (!held || !hosts || umemHosts_allow(hosts, parsed.host, parsed.port, false)))) {
-    umemVirtual_fail(ctx, umemValueError, "the host \"%.100s\" is not allowed here", parsed.host);
-    good = false;
-  } else if (good) {
-    good = copy_texts(fetch, &parsed, label) || umemFetch_no_memory(fetch);
-  }
-  end_parsed(&parsed);
-  return good;
+  bool good = copy_text(&fetch->hosts, fetch->options.hosts) &&
+              copy_text(&fetch->held_hosts, umemHosts_held());
+  bool allowed = good && allows_host(fetch, &parts);
+  if (good && !allowed)
+    umemVirtual_fail(ctx, umemValueError, "the host \"%.100s\" is not allowed here", parts.host);
+  else if (!good || !copy_texts(fetch, &parts, label))
+    good = UMEM_FAIL(ctx, umemMemoryError, "no memory for a URL");
+  end_parsed(&parts);
+  return good && allowed;
 }
 
 umemFetch *umemFetch_create(umemVirtual *ctx, char const *url, char const *label,
@@ -229,8 +248,8 @@ void umemFetch_destroy(umemFetch *fetch) {
   if (!fetch) return;
   if (fetch->headers) fetch->curl->list_free(fetch->headers);
   if (fetch->signer.release) fetch->signer.release(fetch->signer.user);
-  char *texts[] = {fetch->user,      fetch->password, fetch->bearer, fetch->ca_file,
-                   fetch->ca_folder, fetch->hosts,    fetch->label};
+  char *texts[] = {fetch->user,      fetch->password, fetch->bearer,     fetch->ca_file,
+                   fetch->ca_folder, fetch->hosts,    fetch->held_hosts, fetch->label};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
   end_target(&fetch->home);
   end_target(&fetch->target);

@@ -136,9 +136,10 @@ typedef struct umemLane umemLane;
 struct umemFetch {
   umemVirtual *ctx;
   umemCurl const *curl;
-  umemUrlOptions options;                                               /* its texts are in texts */
-  umemCurlList *headers;                                                /* of the options */
-  char *user, *password, *bearer, *ca_file, *ca_folder, *hosts, *label; /* owned; may be NULL */
+  umemUrlOptions options; /* its texts are in texts */
+  umemCurlList *headers;  /* of the options */
+  char *user, *password, *bearer, *ca_file, *ca_folder, *hosts, *held_hosts,
+      *label; /* owned; may be NULL */
   umemFetchSigner signer;
   umemTarget home;
   bool secure; /* by TLS */

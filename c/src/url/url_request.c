@@ -474,9 +474,7 @@ void umemSlot_send_soon(umemSlot *slot) {
 }
 
 static umemStatusType type_of(int code) {
-  return code == umemCurlNoMemory              ? umemMemoryError
-         : code == umemCurlUnsupportedProtocol ? umemNotSupportedError
-                                               : umemIOError;
+  return code == umemCurlNoMemory ? umemMemoryError : umemIOError;
 }
 
 /* What libcurl says of a failure. */
@@ -498,7 +496,6 @@ static bool take_range(umemLane *lane, umemSlot *slot) {
   char const *refused = umemFetchReply_refusal(slot->reply.status);
   if (refused) return fail(slot, umemIOError, refused);
   if (slot->reply.status != 206) return fail_with_status(slot);
-  if (!slot->checked && (slot->wrong = check(slot))) return fail(slot, umemIOError, slot->wrong);
   if (slot->got < slot->size) return again(lane, slot, umemIOError, "the answer is too short");
   if (!finish(slot)) return false;
   umemSlot_set_free(slot);
