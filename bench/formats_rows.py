@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures files of named arrays beside the library safetensors.
+"""Measures files of named arrays beside the library safetensors and, those of .npz, beside NumPy.
 
 Usage: formats_rows.py [--once] [--json FILE]
 
@@ -62,6 +62,56 @@ def measure_save(rows, arrays, folder):
              lambda: umem.formats.save(folder / "ours", arrays), lambda: save_file(arrays, folder / "theirs"), rounds=5)
 
 
+def measure_npz(rows, arrays, folder):
+    """One file, stored and compressed, and its large array."""
+    numpy = module("numpy")
+    plain, packed = folder / "plain.npz", folder / "packed.npz"
+    rows.add("write all arrays of RAM to a new .npz file", "savez", 1, lambda: umem.formats.save(plain, arrays),
+             lambda: numpy.savez(folder / "theirs.npz", **arrays), rounds=5)
+    few = {"embed.weight": arrays["embed.weight"].ravel()[:1 << 24]}
+    numpy.savez_compressed(packed, **few)
+
+    def read(path):
+        with numpy.load(path) as file:
+            return file["embed.weight"]
+
+    def read_sums():
+        with numpy.load(plain) as file:
+            return [file[name] for name in file.files]
+
+    def check():
+        with umem.formats.open(plain) as archive:
+            archive.check()
+
+    def show():
+        with umem.formats.open(plain) as archive:
+            return archive["embed.weight"]
+
+    rows.add("open a .npz file, get one array, no copy", "load, one array", 1, show, lambda: read(plain), rounds=5)
+    rows.add("one array of a .npz file to RAM", "load, one array", 1,
+             lambda: umem.formats.load(plain, "host:", ["embed.weight"]), lambda: read(plain), rounds=5)
+    rows.add("check all arrays of a .npz file", "load, which checks, too", 1, check, read_sums, rounds=5)
+    rows.add("one compressed array of 64 MiB to RAM", "load, one array", 1, lambda: umem.formats.load(packed), lambda: read(packed),
+             rounds=5)
+    return plain
+
+
+def measure_npz_gpu(rows, path):
+    torch, numpy = module("torch"), module("numpy")
+    if not torch:
+        return
+    gpu = umem.open("pool+cuda:0")
+
+    def load_theirs():
+        with numpy.load(path) as file:
+            found = torch.from_numpy(file["embed.weight"]).cuda()
+        torch.cuda.synchronize()
+        return found
+
+    rows.add("one array of a .npz file to the GPU", "load, from_numpy, cuda", 1 / 3,
+             lambda: umem.formats.load(path, gpu, ["embed.weight"]), load_theirs, rounds=5)
+
+
 def measure_gpu(rows, safetensors, path):
     torch = module("torch")
     if not torch:
@@ -113,6 +163,9 @@ def main():
         if has_gpu():
             measure_gpu(rows, safetensors, path)
         measure_save(rows, arrays, folder)
+        plain = measure_npz(rows, arrays, folder)
+        if has_gpu():
+            measure_npz_gpu(rows, plain)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps(rows.results))
 

@@ -1,4 +1,5 @@
-# The component for files of named arrays needs a C++ compiler and nlohmann-json. Sets umem_formats_wanted.
+# The component for files of named arrays needs a C++ compiler and nlohmann-json, and zlib for compressed arrays and
+# checksums. Sets umem_formats_wanted, umem_json and umem_zlib: what to link, or "".
 if(PROJECT_IS_TOP_LEVEL)
   set(umem_formats_default AUTO)
 else()
@@ -14,14 +15,20 @@ if(UMEM_FORMATS)
   if(CMAKE_CXX_COMPILER)
     enable_language(CXX)
     find_package(nlohmann_json QUIET)
-    set(umem_json "")
-    if(TARGET nlohmann_json::nlohmann_json)
-      # A compiler searches its own system. The folder of this machine is not for one that makes programs for another.
-      get_target_property(folder nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
-      if(NOT folder STREQUAL "/usr/include")
-        set(umem_json nlohmann_json::nlohmann_json)
+    find_package(ZLIB QUIET)
+    # A compiler searches its own system. The folder of this machine is not for one that makes programs for another.
+    function(umem_use_elsewhere variable target)
+      if(TARGET ${target})
+        get_target_property(folder ${target} INTERFACE_INCLUDE_DIRECTORIES)
+        if(NOT folder STREQUAL "/usr/include")
+          set(${variable} ${target} PARENT_SCOPE)
+        endif()
       endif()
-    endif()
+    endfunction()
+    set(umem_json "")
+    set(umem_zlib z)
+    umem_use_elsewhere(umem_json nlohmann_json::nlohmann_json)
+    umem_use_elsewhere(umem_zlib ZLIB::ZLIB)
     include(CheckCXXSourceCompiles)
     set(CMAKE_REQUIRED_LIBRARIES ${umem_json})
     check_cxx_source_compiles(
@@ -29,7 +36,17 @@ if(UMEM_FORMATS)
       int main() { return 0; }"
       UMEM_HAS_NLOHMANN_JSON
     )
+    set(CMAKE_REQUIRED_LIBRARIES ${umem_zlib})
+    check_cxx_source_compiles(
+      "#include <zlib.h>
+      int main() { return crc32_z(0, nullptr, 0) != 0; }"
+      UMEM_HAS_ZLIB
+    )
     unset(CMAKE_REQUIRED_LIBRARIES)
+    if(NOT UMEM_HAS_ZLIB)
+      set(umem_zlib "")
+      message(STATUS "The component for files of named arrays is built without zlib (Debian: zlib1g-dev): it reads no compressed arrays of .npz files, and writes no such files")
+    endif()
     if(NOT UMEM_HAS_NLOHMANN_JSON)
       list(APPEND umem_missing "nlohmann_json (Debian: nlohmann-json3-dev)")
     endif()

@@ -4,14 +4,13 @@
 #include "archive.hpp"
 #include "json.hpp"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <set>
 #include <stdexcept>
-#include <type_traits>
 
 namespace umem_formats {
 
@@ -62,27 +61,6 @@ Result attempt(void *ctx, char const *function, umemStatusType *status, Body con
   return Result();
 }
 
-/* Calls a function of umem that has a status. */
-template <class Function, class... Arguments>
-auto call(Function *function, Arguments... arguments) {
-  umemStatusType status = umemOK;
-  if constexpr (std::is_void_v<decltype(function(arguments..., &status))>) {
-    function(arguments..., &status);
-    check(status);
-  } else {
-    auto result = function(arguments..., &status);
-    check(status);
-    return result;
-  }
-}
-
-struct Release {
-  void operator()(umemArray *array) const { umemArray_release(array); }
-  void operator()(umemArchive *archive) const { umemArchive_release(archive); }
-};
-using ArrayHandle = std::unique_ptr<umemArray, Release>;
-using ArchiveHandle = std::unique_ptr<umemArchive, Release>;
-
 /* Runs body; what it refuses names the file. */
 template <class Body> void of_file(std::string const &path, Body const &body) {
   try {
@@ -101,11 +79,6 @@ umemArchive const &given(umemArchive const *archive) {
 } // namespace
 
 /* ---- bytes ---- */
-
-/* Waits for what is queued on a context. */
-static void finish(void *ctx) {
-  if (static_cast<umemVirtual *>(ctx)->capabilities & umemOrdered) check(umem_synchronize(ctx));
-}
 
 Source::Source(std::string file) : path(std::move(file)), ctx(&map_) {
   check(umemMMap_ctor(&map_, path.c_str(), "r"));
@@ -143,12 +116,12 @@ void number_members(umemArchive &archive) {
   }
 }
 
-void open_file(umemArchive &archive, std::string const &path) {
-  Source const &source = archive.sources.emplace_back(path);
-  of_file(path, [&] {
+void read_file(umemArchive &archive, Source const &source) {
+  if (is_npz(source))
+    read_npz(source, archive.members);
+  else
     read_safetensors(source, archive.members, archive.metadata);
-    number_members(archive);
-  });
+  number_members(archive);
 }
 
 /* Opens the files of a set, and keeps the arrays that its index names. */
@@ -190,14 +163,58 @@ Member const &member_named(umemArchive const &archive, char const *name) {
 
 /* ---- arrays ---- */
 
-/* The array where its bytes are. As long as it lives, so does the archive. */
+std::vector<std::int64_t> strides_of(Member const &member) {
+  std::size_t const rank = member.shape.size();
+  std::int64_t const item = static_cast<std::int64_t>(umem_element_size(member.type));
+  std::vector<std::int64_t> strides(rank);
+  std::int64_t stride = item;
+  for (std::size_t k = 0; k < rank; k++) {
+    std::size_t const dim = member.fortran_order ? k : rank - 1 - k;
+    strides[dim] = stride;
+    stride = member.nbytes ? stride * member.shape[dim] : item; /* as a umemArray of no elements */
+  }
+  return strides;
+}
+
+/* A member that umem has an array of. */
+Member const &checked(Member const &member) {
+  if (!member.problem.empty())
+    fail(umemTypeError, "%s: %s", quoted(member.name).c_str(), member.problem.c_str());
+  return member;
+}
+
+/* A new array for a member, in its order. */
+ArrayHandle create(Member const &member, void *ctx) {
+  std::vector<std::int64_t> const strides = strides_of(checked(member));
+  return ArrayHandle(call(umemArray_create, ctx, member.type,
+                          static_cast<int>(member.shape.size()), member.shape.data(),
+                          member.fortran_order ? strides.data() : nullptr));
+}
+
+/* What an array keeps: its archive and, if that has no bytes of it, the array of these. */
+struct Kept {
+  ArchiveHandle archive;
+  ArrayHandle bytes; /* ends first */
+};
+
+/* The array where its bytes are, or a new one in RAM. As long as it lives, so does the archive. */
 ArrayHandle get(umemArchive *archive, Member const &member) {
-  Source const &source = *member.source;
-  ArchiveHandle kept(umemArchive_retain(archive));
+  std::vector<std::int64_t> const strides = strides_of(checked(member));
+  auto kept = std::make_unique<Kept>(Kept{ArchiveHandle(umemArchive_retain(archive)), nullptr});
+  void *ctx = member.source->ctx;
+  std::uintptr_t adr = member.source->begin + member.offset;
+  if (member.is_compressed()) {
+    ctx = archive->ram.get();
+    kept->bytes = create(member, ctx);
+    umemArray *const bytes = kept->bytes.get();
+    Progress none(nullptr, nullptr, 0);
+    copy_members({&member}, &bytes, none);
+    adr = umemArray_address(bytes);
+  }
   ArrayHandle array(call(
-      umemArray_take, source.ctx, source.begin + member.offset, member.type,
-      static_cast<int>(member.shape.size()), member.shape.data(), nullptr,
-      [](void *user) { umemArchive_release(static_cast<umemArchive *>(user)); }, kept.get()));
+      umemArray_take, ctx, adr, member.type, static_cast<int>(member.shape.size()),
+      member.shape.data(), strides.data(), [](void *user) { delete static_cast<Kept *>(user); },
+      kept.get()));
   static_cast<void>(kept.release());
   return array;
 }
@@ -211,35 +228,6 @@ std::vector<Member const *> chosen(umemArchive const &archive, std::size_t count
   for (std::size_t k = 0; k < count; k++)
     members.push_back(names ? &member_named(archive, names[k]) : &archive.members[k]);
   return members;
-}
-
-void check_matching(umemArray *array, Member const &member) {
-  if (!array) refuse("the array for %s is NULL", quoted(member.name).c_str());
-  if (umemArray_type(array) != member.type)
-    fail(umemTypeError, "%s has elements of another type than the array for it",
-         quoted(member.name).c_str());
-  int const rank = umemArray_rank(array);
-  if (Shape(umemArray_shape(array), umemArray_shape(array) + rank) != member.shape)
-    refuse("%s has another shape than the array for it", quoted(member.name).c_str());
-  if (umemArray_is_read_only(array))
-    fail(umemNotSupportedError, "the array for %s is read-only", quoted(member.name).c_str());
-}
-
-/* Copies members to arrays of their types and shapes: those without gaps in one call. */
-void copy_members(umemArchive *archive, std::vector<Member const *> const &members,
-                  umemArray *const *arrays) {
-  std::vector<umemCopyItem> items;
-  for (std::size_t k = 0; k < members.size(); k++) {
-    check_matching(arrays[k], *members[k]);
-    Source const &source = *members[k]->source;
-    if (members[k]->nbytes > 0 && umemArray_is_c_contiguous(arrays[k]))
-      items.push_back({source.ctx, source.begin + members[k]->offset, umemArray_context(arrays[k]),
-                       umemArray_address(arrays[k]), members[k]->nbytes});
-  }
-  check(umem_copy_many(items.data(), items.size(), nullptr));
-  for (std::size_t k = 0; k < members.size(); k++)
-    if (members[k]->nbytes > 0 && !umemArray_is_c_contiguous(arrays[k]))
-      call(umemArray_assign, arrays[k], get(archive, *members[k]).get());
 }
 
 /* ---- new files ---- */
@@ -268,7 +256,9 @@ std::vector<NewMember> members_of(std::size_t count, char const *const *names,
     if (!names[k] || !arrays[k]) refuse("name or array %zu is NULL", k);
     if (!seen.insert(names[k]).second)
       refuse("two arrays have the name %s", quoted(names[k]).c_str());
-    members.push_back({names[k], arrays[k], 0});
+    members.emplace_back();
+    members.back().name = names[k];
+    members.back().array = arrays[k];
   }
   return members;
 }
@@ -282,37 +272,56 @@ Metadata metadata_of(umemArchiveSaveOptions const &options) {
 }
 
 /* Copies elements to the file, those without gaps in one call. base: of the file's first byte. */
-void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> const &members) {
+/* Writes texts to a file: first is where each begins. */
+void write_texts(umemFile *file, std::vector<std::pair<std::uintptr_t, std::string_view>> texts) {
+  Host host;
   std::vector<umemCopyItem> items;
-  for (NewMember const &member : members)
-    if (umemArray_elements(member.array) > 0 && umemArray_is_c_contiguous(member.array))
-      items.push_back({umemArray_context(member.array), umemArray_address(member.array), file,
-                       base + member.offset, umemArray_nbytes(member.array)});
+  for (auto const &[adr, text] : texts)
+    items.push_back({host.get(), reinterpret_cast<std::uintptr_t>(text.data()), file, adr,
+                     text.size()});
   check(umem_copy_many(items.data(), items.size(), nullptr));
-  for (NewMember const &member : members) {
-    umemArray *const array = member.array;
-    if (umemArray_elements(array) > 0 && !umemArray_is_c_contiguous(array)) {
-      ArrayHandle const to(call(umemArray_borrow, static_cast<void *>(file), base + member.offset,
-                                umemArray_type(array), umemArray_rank(array),
-                                umemArray_shape(array), nullptr));
-      call(umemArray_assign, to.get(), array);
-    }
-    finish(umemArray_context(array));
-  }
 }
 
-void save(char const *path, std::vector<NewMember> &members, Metadata const &metadata,
-          umemFileOptions const *options) {
+std::uint64_t bytes_of(std::vector<NewMember> const &members) {
+  std::uint64_t nbytes = 0;
+  for (NewMember const &member : members) nbytes += umemArray_nbytes(member.array);
+  return nbytes;
+}
+
+std::uintptr_t allocate(umemFile *file, std::uint64_t size) {
+  std::uintptr_t const base = umem_alloc(file, size);
+  if (base == umem_null(file)) throw Recorded{umem_thread_status()};
+  return base;
+}
+
+void save_safetensors(char const *path, std::vector<NewMember> &members, Metadata const &metadata,
+                      umemFileOptions const *options, Progress &progress) {
   std::string const header = make_safetensors(members, metadata);
-  std::uint64_t size = header.size();
-  for (NewMember const &member : members) size += umemArray_nbytes(member.array);
+  std::uint64_t const nbytes = bytes_of(members);
   NewFile file(path, options);
-  std::uintptr_t const base = umem_alloc(file.get(), size);
-  if (base == umem_null(file.get())) throw Recorded{umem_thread_status()};
-  Host host;
-  check(umem_copy_to(host.get(), reinterpret_cast<std::uintptr_t>(header.data()), file.get(), base,
-                     header.size()));
-  write_elements(file.get(), base, members);
+  std::uintptr_t const base = allocate(file.get(), header.size() + nbytes);
+  progress.begin(nbytes);
+  write_texts(file.get(), {{base, header}});
+  write_elements(file.get(), base, members, progress);
+  check(umemFile_commit(file.get()));
+}
+
+/* The checksums are in the headers: these are written at last. */
+void save_npz(char const *path, std::vector<NewMember> &members, Metadata const &metadata,
+              umemFileOptions const *options, Progress &progress) {
+  if (!metadata.empty()) refuse("files of .npz have no metadata");
+  std::uint64_t const end = lay_out_npz(members);
+  std::size_t const directory_size = finish_npz(members, end).size();
+  NewFile file(path, options);
+  std::uintptr_t const base = allocate(file.get(), end + directory_size);
+  progress.begin(2 * bytes_of(members));
+  write_elements(file.get(), base, members, progress);
+  sum_elements(file.get(), base, members, progress);
+  std::string const directory = finish_npz(members, end);
+  std::vector<std::pair<std::uintptr_t, std::string_view>> texts = {{base + end, directory}};
+  for (NewMember const &member : members)
+    texts.emplace_back(base + member.offset - member.header.size(), member.header);
+  write_texts(file.get(), std::move(texts));
   check(umemFile_commit(file.get()));
 }
 
@@ -330,7 +339,7 @@ umemArchive *umemArchive_open(char const *path, umemStatusType *status) {
     if (ends_with(path, ".index.json"))
       open_set(*archive, path);
     else
-      open_file(*archive, path);
+      of_file(path, [&] { read_file(*archive, archive->sources.emplace_back(path)); });
     return archive.release();
   });
 }
@@ -338,9 +347,7 @@ umemArchive *umemArchive_open(char const *path, umemStatusType *status) {
 umemArchive *umemArchive_read(void *ctx, uintptr_t adr, uint64_t size, umemStatusType *status) {
   return attempt<umemArchive *>(ctx, "umemArchive_read", status, [&] {
     ArchiveHandle archive(new umemArchive);
-    Source const &source = archive->sources.emplace_back(ctx, adr, size);
-    read_safetensors(source, archive->members, archive->metadata);
-    number_members(*archive);
+    read_file(*archive, archive->sources.emplace_back(ctx, adr, size));
     return archive.release();
   });
 }
@@ -373,18 +380,16 @@ bool umemArchive_info(umemArchive const *archive, size_t i, umemArchiveInfo *inf
       fail(umemIndexError, "there is no array %zu: there are %zu", i, archive->members.size());
     if (!info || info->size < sizeof *info) refuse("the info is NULL, or its size is not set");
     Member const &member = archive->members[i];
+    std::vector<std::int64_t> const strides = strides_of(member);
     info->name = member.name.c_str();
     info->type = member.type;
     info->rank = static_cast<int>(member.shape.size());
-    int64_t const item = static_cast<int64_t>(umem_element_size(member.type));
-    int64_t stride = item;
-    for (int k = info->rank - 1; k >= 0; k--) {
-      info->shape[k] = member.shape[static_cast<size_t>(k)];
-      info->strides[k] = stride;
-      stride = member.nbytes ? stride * info->shape[k] : item; /* as a umemArray of no elements */
-    }
+    std::copy(member.shape.begin(), member.shape.end(), info->shape);
+    std::copy(strides.begin(), strides.end(), info->strides);
     info->offset = member.offset;
     info->nbytes = member.nbytes;
+    info->compressed = member.is_compressed();
+    info->problem = member.problem.empty() ? nullptr : member.problem.c_str();
     info->file = member.source->path.c_str();
     return true;
   });
@@ -405,34 +410,58 @@ umemArray *umemArchive_get(umemArchive *archive, char const *name, umemStatusTyp
   });
 }
 
+/* Options that the caller gives, or the defaults. */
+template <class Options> static Options options_of(Options const *given, Options const &defaults) {
+  if (given && given->size < sizeof defaults) refuse("the size of the options is not set");
+  return given ? *given : defaults;
+}
+
+static Progress progress_of(umemArchiveOptions const *given) {
+  umemArchiveOptions const options = options_of(given, umemArchiveOptions UMEM_ARCHIVE_OPTIONS_INIT);
+  return Progress(options.progress, options.user, options.step);
+}
+
 void umemArchive_load(umemArchive *archive, size_t count, char const *const *names, void *ctx,
-                      umemArray **arrays, umemStatusType *status) {
+                      umemArray **arrays, umemArchiveOptions const *options,
+                      umemStatusType *status) {
   for (size_t k = 0; arrays && k < count; k++) arrays[k] = nullptr;
   attempt<bool>(ctx, "umemArchive_load", status, [&] {
     std::vector<Member const *> const members = chosen(given(archive), count, names);
+    Progress progress = progress_of(options);
     if (!arrays && count > 0) refuse("the arrays are NULL");
     std::vector<ArrayHandle> made;
     std::vector<umemArray *> handles;
     made.reserve(count); /* so that no array is lost when memory is */
     handles.reserve(count);
     for (Member const *member : members) {
-      made.emplace_back(call(umemArray_create, ctx, member->type,
-                             static_cast<int>(member->shape.size()), member->shape.data(),
-                             nullptr));
+      made.push_back(create(*member, ctx));
       handles.push_back(made.back().get());
     }
-    copy_members(archive, members, handles.data());
+    copy_members(members, handles.data(), progress);
     for (size_t k = 0; k < count; k++) arrays[k] = made[k].release();
     return true;
   });
 }
 
 void umemArchive_load_into(umemArchive *archive, size_t count, char const *const *names,
-                           umemArray *const *arrays, umemStatusType *status) {
+                           umemArray *const *arrays, umemArchiveOptions const *options,
+                           umemStatusType *status) {
   attempt<bool>(nullptr, "umemArchive_load_into", status, [&] {
     std::vector<Member const *> const members = chosen(given(archive), count, names);
+    Progress progress = progress_of(options);
     if (!arrays && count > 0) refuse("the arrays are NULL");
-    copy_members(archive, members, arrays);
+    for (Member const *member : members) checked(*member);
+    copy_members(members, arrays, progress);
+    return true;
+  });
+}
+
+void umemArchive_check(umemArchive *archive, size_t count, char const *const *names,
+                       umemArchiveOptions const *options, umemStatusType *status) {
+  attempt<bool>(nullptr, "umemArchive_check", status, [&] {
+    std::vector<Member const *> const members = chosen(given(archive), count, names);
+    Progress progress = progress_of(options);
+    check_members(members, progress);
     return true;
   });
 }
@@ -444,11 +473,14 @@ void umemArchive_save(char const *path, size_t count, char const *const *names,
                       umemStatusType *status) {
   attempt<bool>(nullptr, "umemArchive_save", status, [&] {
     if (!path) refuse("the path is NULL");
-    umemArchiveSaveOptions chosen = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
-    if (options && options->size < sizeof chosen) refuse("the size of the options is not set");
-    if (options) chosen = *options;
+    umemArchiveSaveOptions const chosen = options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT);
+    if (chosen.format > umemArchiveNpz) refuse("there is no format %d", int(chosen.format));
     std::vector<NewMember> members = members_of(count, names, arrays);
-    save(path, members, metadata_of(chosen), chosen.file);
+    Metadata const metadata = metadata_of(chosen);
+    Progress progress(chosen.progress, chosen.user, chosen.step);
+    bool const by_name = chosen.format == umemArchiveByName;
+    bool const npz = chosen.format == umemArchiveNpz || (by_name && ends_with(path, ".npz"));
+    (npz ? save_npz : save_safetensors)(path, members, metadata, chosen.file, progress);
     return true;
   });
 }

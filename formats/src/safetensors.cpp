@@ -59,7 +59,8 @@ constexpr Type types[] = {
 Type const &type_named(std::string_view name, std::string const &array) {
   for (Type const &type : types)
     if (name == type.name) return type;
-  refuse("%s has type %s, which the format does not have", array.c_str(), quoted(name).c_str());
+  refuse("%s has type %s, which the format does not have", quoted(array).c_str(),
+         quoted(name).c_str());
 }
 
 Type const &type_of(umemArray *array, std::string const &name) {
@@ -123,7 +124,7 @@ public:
     if (level == 2 && in_metadata_)
       text_.first->second.swap(value);
     else if (level == 2 && field_ == Field::type)
-      arrays.back().type = &type_named(value, name(arrays.back().name));
+      arrays.back().type = &type_named(value, arrays.back().name);
     else
       unexpected();
   }
@@ -199,7 +200,7 @@ std::uint64_t header_length(Source const &source) {
   if (source.size < sizeof length) refuse("it is too short for a safetensors file");
   source.read(0, &length, sizeof length);
   if (length > most_header || length > source.size - sizeof length)
-    refuse("it is no safetensors file, or its header is cut off or has more than %llu bytes",
+    refuse("it is no file of safetensors or .npz, or its header is cut off or has more than %llu bytes",
            static_cast<unsigned long long>(most_header));
   return length;
 }
@@ -243,12 +244,6 @@ private:
   std::pair<std::map<std::string, std::string>::iterator, bool> file_;
 };
 
-std::string read_text(Source const &source, std::uint64_t offset, std::uint64_t length) {
-  std::string text(length, '\0');
-  source.read(offset, text.data(), length);
-  return text;
-}
-
 /* ---- new headers ---- */
 
 void append_shape(std::string &header, umemArray *array) {
@@ -264,7 +259,7 @@ void append_shape(std::string &header, umemArray *array) {
 void read_safetensors(Source const &source, std::vector<Member> &members, Metadata &metadata) {
   std::uint64_t const length = header_length(source), data = sizeof length + length;
   HeaderVisitor header;
-  walk_json(read_text(source, sizeof length, length), header);
+  walk_json(source.read_text(sizeof length, length), header);
   std::sort(header.arrays.begin(), header.arrays.end(), [](Described const &a, Described const &b) {
     return std::tie(a.offsets, a.name) < std::tie(b.offsets, b.name);
   });
@@ -274,8 +269,13 @@ void read_safetensors(Source const &source, std::vector<Member> &members, Metada
       refuse("%s overlaps another array or leaves a hole", quoted(array.name).c_str());
     if (array.offsets[1] - end != count_bytes(array))
       refuse("%s has other bytes than its type and shape", quoted(array.name).c_str());
-    members.push_back({std::move(array.name), &source, array.type->type, shape_of(array),
-                       data + end, array.offsets[1] - end});
+    Member &member = members.emplace_back();
+    member.type = array.type->type;
+    member.shape = shape_of(array);
+    member.name.swap(array.name);
+    member.source = &source;
+    member.offset = data + end;
+    member.nbytes = array.offsets[1] - end;
     end = array.offsets[1];
   }
   if (end != source.size - data) refuse("its arrays do not end where it ends");
@@ -285,7 +285,7 @@ void read_safetensors(Source const &source, std::vector<Member> &members, Metada
 std::map<std::string, std::string> read_index(Source const &index) {
   if (index.size > most_header) refuse("it is too long for an index");
   IndexVisitor visitor;
-  walk_json(read_text(index, 0, index.size), visitor);
+  walk_json(index.read_text(0, index.size), visitor);
   if (!visitor.has_map) refuse("it is no index with a \"weight_map\"");
   return std::move(visitor.files);
 }

@@ -1,5 +1,5 @@
 /* archive.c - umem/formats.h on every context, and what is refused. What files may hold, the tests
- * of the Python package compare with the library safetensors. */
+ * of the Python package compare with the library safetensors and with NumPy. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,7 @@
 #include "fake/doubles.h"
 #include "temporary.h"
 #include "unit/each_backend.h"
+#include "zip_file.h"
 
 enum { rows = 3, columns = 5, elements = rows * columns };
 
@@ -94,19 +95,27 @@ static void expect_equal(umemArray *found, umemArray *expected) {
 
 /* ---- there and back ---- */
 
+static umemArchiveFormat format = umemArchiveSafetensors; /* of new files */
+
+static void save(umemArray *arrays[count]) {
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  options.format = format;
+  umemArchive_save(path, count, names, arrays, &options, &status);
+}
+
 static void there_and_back(Backend const *row, umemVirtual *ctx) {
   umemArray *arrays[count], *loaded[count], *into[count];
   (void)row;
   make_all(ctx, arrays);
-  umemArchive_save(path, count, names, arrays, NULL, &status);
+  save(arrays);
   umemArchive *archive = umemArchive_open(path, &status);
   assert_int_equal(status, umemOK);
-  umemArchive_load(archive, count, names, ctx, loaded, &status);
+  umemArchive_load(archive, count, names, ctx, loaded, NULL, &status);
   umem_synchronize(ctx);
   assert_int_equal(status, umemOK);
   make_all(ctx, into);
   for (size_t k = 0; k < count; k++) umemArray_clear(into[k], &status);
-  umemArchive_load_into(archive, count, names, into, &status);
+  umemArchive_load_into(archive, count, names, into, NULL, &status);
   umem_synchronize(ctx);
   for (size_t k = 0; k < count; k++) {
     umemArray *seen = umemArchive_get(archive, names[k], &status);
@@ -125,7 +134,8 @@ static void there_and_back(Backend const *row, umemVirtual *ctx) {
 }
 
 TEST(arrays_of_every_context_go_to_a_file_and_back) {
-  assert_true(for_each_backend(there_and_back) > 0);
+  for (format = umemArchiveSafetensors; format <= umemArchiveNpz; format++)
+    assert_true(for_each_backend(there_and_back) > 0);
 }
 
 /* The whole file is a block of a context. */
@@ -134,7 +144,7 @@ static void read_on(Backend const *row, umemVirtual *ctx) {
   umemFile file;
   umemInfo info = UMEM_INFO_INIT;
   make_all(&host, arrays);
-  umemArchive_save(path, count, names, arrays, NULL, &status);
+  save(arrays);
   umemFile_ctor(&file, path, "r");
   umem_get_info(&file, &info);
   uintptr_t adr = umem_alloc(ctx, info.capacity);
@@ -156,12 +166,87 @@ static void read_on(Backend const *row, umemVirtual *ctx) {
     expect_equal(seen, arrays[k]);
     umemArray_release(seen);
   }
+  umemArchive_check(archive, count, NULL, NULL, &status);
+  assert_int_equal(status, umemOK);
   umemArchive_release(archive);
   release_all(arrays);
   umem_free(ctx, adr);
 }
 
-TEST(a_file_is_read_on_every_context) { assert_true(for_each_backend(read_on) > 0); }
+TEST(a_file_is_read_on_every_context) {
+  for (format = umemArchiveSafetensors; format <= umemArchiveNpz; format++)
+    assert_true(for_each_backend(read_on) > 0);
+}
+
+/* ---- compressed arrays ---- */
+
+static unsigned char file_bytes[long_bytes + 4096];
+
+/* Inflates into arrays with gaps: each row and each part of the buffer begins elsewhere. */
+static void inflate_on(Backend const *row, umemVirtual *ctx) {
+  static float seen[long_rows * (long_columns + 1)];
+  umemArchive *archive =
+      umemArchive_read(&host, (uintptr_t)file_bytes, make_compressed(file_bytes), &status);
+  umemArray *whole = umemArray_create(ctx, umemFloat, 2, (int64_t[]){long_rows, long_columns + 1},
+                                      NULL, &status);
+  if (status != umemOK) { /* less memory than that: shorter ones are in the tests of Python */
+    umem_thread_clear();
+    umem_clear_status(ctx);
+    status = umemOK;
+  } else {
+    umemArray *part = umemArray_slice(whole, 1, 1, long_columns, 1, &status);
+    umemArray_clear(whole, &status);
+    umemArchive_load_into(archive, 1, (char const *[]){"w"}, &part, NULL, &status);
+    umem_copy_to(ctx, umemArray_address(whole), &host, (uintptr_t)seen, sizeof seen);
+    umem_synchronize(ctx);
+    if (status != umemOK) fail_msg("%s: %s", row->name, umem_thread_message());
+    for (int i = 0; i < long_rows; i++) {
+      float const *line = seen + i * (long_columns + 1);
+      assert_true(line[0] == 0 && line[1] == (float)(i * long_columns) &&
+                  line[long_columns] == (float)(i * long_columns + long_columns - 1));
+    }
+    umemArray_release(part);
+  }
+  umemArray_release(whole);
+  umem_synchronize(ctx);
+  umemArchive_release(archive);
+}
+
+TEST(compressed_arrays_are_inflated_to_every_context) {
+  assert_true(for_each_backend(inflate_on) > 0);
+}
+
+static bool stop_at(void *user, uint64_t done, uint64_t total) {
+  assert_int_equal(total, long_bytes);
+  return done < *(uint64_t *)user;
+}
+
+TEST(a_compressed_array_is_a_copy_that_lives_on) {
+  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+  umemArchiveOptions options = UMEM_ARCHIVE_OPTIONS_INIT;
+  size_t const size = make_compressed(file_bytes);
+  umemArchive *archive = umemArchive_read(&host, (uintptr_t)file_bytes, size, &status);
+  umemArchive_info(archive, 0, &info, &status);
+  assert_true(info.compressed && !info.problem && info.nbytes == long_bytes);
+  umemArchive_check(archive, 1, NULL, NULL, &status);
+  umemArray *seen = umemArchive_get(archive, "w", &status), *none = NULL;
+  assert_int_equal(status, umemOK);
+  uint64_t last = 1;
+  options.progress = stop_at;
+  options.user = &last;
+  umemArchive_load(archive, 1, NULL, &host, &none, &options, &status);
+  expect_failure(umemCancelledError, "umemArchive_load: cancelled after");
+  assert_null(none);
+  file_bytes[size / 2] ^= 1;
+  umemArchive_load(archive, 1, NULL, &host, &none, NULL, &status);
+  expect_failure(umemValueError, "\"w\": its checksum (CRC-32) is wrong");
+  umemArchive_check(archive, 1, (char const *[]){"w"}, NULL, &status);
+  expect_failure(umemValueError, "umemArchive_check: \"w\": its checksum");
+  umemArchive_release(archive);
+  float const *inflated = umemArray_host_pointer(seen, true, &status);
+  assert_true(inflated[long_columns] == long_columns);
+  umemArray_release(seen);
+}
 
 TEST(an_array_keeps_its_archive) {
   umemArray *arrays[count];
@@ -224,10 +309,12 @@ TEST(a_missing_archive_or_name_is_refused) {
   expect_failure(umemValueError, "umemArchive_info: the archive is NULL");
   assert_null(umemArchive_get(NULL, "w", &status));
   expect_failure(umemValueError, "umemArchive_get: the archive is NULL");
-  umemArchive_load(NULL, 1, names, &host, &array, &status);
+  umemArchive_load(NULL, 1, names, &host, &array, NULL, &status);
   expect_failure(umemValueError, "umemArchive_load: the archive is NULL");
-  umemArchive_load_into(NULL, 1, names, &array, &status);
+  umemArchive_load_into(NULL, 1, names, &array, NULL, &status);
   expect_failure(umemValueError, "umemArchive_load_into: the archive is NULL");
+  umemArchive_check(NULL, 1, names, NULL, &status);
+  expect_failure(umemValueError, "umemArchive_check: the archive is NULL");
 }
 
 TEST(wrong_arguments_are_refused) {
@@ -248,22 +335,30 @@ TEST(wrong_arguments_are_refused) {
   assert_false(umemArchive_info(archive, 0, &info, &status));
   expect_failure(umemValueError, "size");
   loaded[0] = loaded[1] = arrays[0];
-  umemArchive_load(archive, 2, (char const *[]){"flag", "w"}, &host, loaded, &status);
+  umemArchive_load(archive, 2, (char const *[]){"flag", "w"}, &host, loaded, NULL, &status);
   expect_failure(umemIndexError, "\"w\"");
   assert_true(!loaded[0] && !loaded[1]);
-  umemArchive_load(archive, 2, NULL, &host, loaded, &status);
+  umemArchive_load(archive, 2, NULL, &host, loaded, NULL, &status);
   expect_failure(umemValueError, "there are 4 arrays, not 2");
-  umemArchive_load(archive, 2, names, &host, NULL, &status);
+  umemArchive_load(archive, 2, names, &host, NULL, NULL, &status);
   expect_failure(umemValueError, "NULL");
-  umemArchive_load(archive, 1, names, NULL, loaded, &status);
+  umemArchive_load(archive, 1, names, NULL, loaded, NULL, &status);
   expect_failure(umemValueError, "NULL");
+  umemArchiveOptions options = UMEM_ARCHIVE_OPTIONS_INIT;
+  options.size = 8;
+  umemArchive_load(archive, 1, names, &host, loaded, &options, &status);
+  expect_failure(umemValueError, "size of the options");
+  umemArchive_check(archive, 1, names, &options, &status);
+  expect_failure(umemValueError, "size of the options");
+  umemArchive_check(archive, 1, (char const *[]){"w"}, NULL, &status);
+  expect_failure(umemIndexError, "\"w\"");
   loaded[1] = arrays[0];
-  umemArchive_load_into(archive, 2, (char const *[]){"numbers", "flag"}, loaded, &status);
+  umemArchive_load_into(archive, 2, (char const *[]){"numbers", "flag"}, loaded, NULL, &status);
   expect_failure(umemValueError, "NULL");
   umemArray *seen = umemArchive_get(archive, "numbers", &status);
-  umemArchive_load_into(archive, 1, names, &seen, &status);
+  umemArchive_load_into(archive, 1, names, &seen, NULL, &status);
   expect_failure(umemNotSupportedError, "read-only");
-  umemArchive_load_into(archive, 1, &names[3], arrays, &status);
+  umemArchive_load_into(archive, 1, &names[3], arrays, NULL, &status);
   expect_failure(umemTypeError, "another type");
   umemArray_release(seen);
   umemArchive_release(archive);
@@ -290,6 +385,16 @@ TEST(wrong_arrays_are_not_saved) {
   options.metadata_keys = options.metadata_values = twice;
   umemArchive_save(path, 2, names, arrays, &options, &status);
   expect_failure(umemValueError, "the metadata have \"a\" twice");
+  options.metadata_keys = names;
+  options.format = umemArchiveNpz;
+  umemArchive_save(path, 2, names, arrays, &options, &status);
+  expect_failure(umemValueError, "no metadata");
+  options.metadata_count = 0;
+  umemArchive_save(path, 2, no_text, arrays, &options, &status);
+  expect_failure(umemValueError, "is not UTF-8");
+  options.format = 7;
+  umemArchive_save(path, 2, names, arrays, &options, &status);
+  expect_failure(umemValueError, "there is no format 7");
   options.size = 8;
   umemArchive_save(path, 2, names, arrays, &options, &status);
   expect_failure(umemValueError, "size of the options");
@@ -304,7 +409,7 @@ TEST(calls_after_a_failure_do_nothing) {
   assert_null(umemArchive_read(&host, 0, 0, &status));
   assert_null(umemArchive_get(NULL, "w", &status));
   assert_true(umemArchive_find(NULL, "w", &status) == SIZE_MAX);
-  umemArchive_load(NULL, 1, names, &host, &array, &status);
+  umemArchive_load(NULL, 1, names, &host, &array, NULL, &status);
   assert_null(array);
   umemArchive_save(path, 0, NULL, NULL, NULL, &status);
   assert_int_not_equal(access(path, F_OK), 0);

@@ -125,7 +125,7 @@ TEST_F(FormatsTest, missing_memory_is_a_status) {
   umem::Host const host;
   fail_at_each([&](umemStatusType *status) {
     umemArray *arrays[2];
-    umemArchive_load(archive.c_archive(), 2, nullptr, host.c_context(), arrays, status);
+    umemArchive_load(archive.c_archive(), 2, nullptr, host.c_context(), arrays, nullptr, status);
     EXPECT_EQ(arrays[1] != nullptr, *status == umemOK);
     for (umemArray *array : arrays) umemArray_release(array);
   });

@@ -32,6 +32,8 @@ class Umem(ConanFile):
             self.requires("cli11/[>=2.1 <3]", visible=False)
         if self.options.tools or self.options.formats:
             self.requires("nlohmann_json/[>=3.10 <4]", visible=False)
+        if self.options.formats:
+            self.requires("zlib/[>=1.2.11 <2]")
 
     def layout(self):
         cmake_layout(self)

@@ -20,6 +20,7 @@ class Umem(CMakePackage, CudaPackage):
     depends_on("cli11@2.1:", when="+tools")
     depends_on("nlohmann-json@3.10:", when="+tools")
     depends_on("nlohmann-json@3.10:", when="+formats")
+    depends_on("zlib-api", when="+formats")
     conflicts("platform=darwin")
     conflicts("platform=windows")
 

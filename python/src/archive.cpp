@@ -1,5 +1,6 @@
 /* archive.cpp - files of named arrays, in a package that was built with the component formats. */
 #include "array.h"
+#include "callbacks.h"
 #include "module.h"
 
 #if defined(UMEM_WITH_FORMATS)
@@ -15,25 +16,47 @@
 class Archive {
   std::shared_ptr<umemArchive> archive_;
   nb::object bytes_; /* the array whose bytes the file is; none: the archive has mapped a file */
+  bool has_compressed_ = false;
 
 public:
   Archive(umemArchive *archive, nb::object bytes)
-      : archive_(archive, umemArchive_release), bytes_(std::move(bytes)) {}
+      : archive_(archive, umemArchive_release), bytes_(std::move(bytes)) {
+    for (size_t i = 0; i < umemArchive_count(archive) && !has_compressed_; i++)
+      has_compressed_ = info(i).compressed;
+  }
 
   umemArchive *get() const { return archive_.get(); }
 
-  /* The array where its bytes are. */
+  /* What the file says of array i. */
+  umemArchiveInfo info(size_t i) const {
+    umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+    array_call(true, [&](umemStatusType *status) { umemArchive_info(get(), i, &info, status); });
+    return info;
+  }
+
+  umemArchiveInfo info(std::string const &name) const {
+    size_t i = 0;
+    array_call(true, [&](umemStatusType *status) {
+      i = umemArchive_find(get(), name.c_str(), status);
+    });
+    return info(i);
+  }
+
+  /* Whether the array with this name takes long to get. */
+  bool inflates(std::string const &name) const { return has_compressed_ && info(name).compressed; }
+
+  /* The array where its bytes are, or inflated. */
   nb::object array(std::string const &name) const {
     umemArray *array = nullptr;
-    array_call(true, [&](umemStatusType *status) {
+    array_call(!inflates(name), [&](umemStatusType *status) {
       array = umemArchive_get(get(), name.c_str(), status);
     });
-    if (!bytes_.is_none()) {
+    void *ctx = umemArray_context(array);
+    if (!bytes_.is_none() && umemArray_context(Hold(array_of(bytes_)).get()) == ctx) {
       Array &bytes = array_of(bytes_);
       return wrap_view(array, Hold(bytes), bytes);
     }
-    nb::object place =
-        place_of_context(static_cast<umemVirtual *>(umemArray_context(array)), archive_);
+    nb::object place = place_of_context(static_cast<umemVirtual *>(ctx), archive_);
     Use use = place_of(place).open();
     return wrap_array(array, use.get(), place);
   }
@@ -57,30 +80,21 @@ static Archive read_archive(nb::object bytes) {
   return Archive(archive, bytes);
 }
 
-static umemArchiveInfo info_at(Archive const &archive, size_t i) {
-  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
-  array_call(true,
-             [&](umemStatusType *status) { umemArchive_info(archive.get(), i, &info, status); });
-  return info;
-}
-
 static nb::list list_names(Archive const &archive) {
   nb::list found;
   for (size_t i = 0; i < umemArchive_count(archive.get()); i++)
-    found.append(nb::str(info_at(archive, i).name));
+    found.append(nb::str(archive.info(i).name));
   return found;
 }
 
-/* (type, shape, strides, offset, bytes, file) of an array. */
+/* (type, shape, strides, offset, bytes, file, compressed, problem) of an array. */
 static nb::tuple describe(Archive const &archive, std::string const &name) {
-  size_t i = 0;
-  array_call(true, [&](umemStatusType *status) {
-    i = umemArchive_find(archive.get(), name.c_str(), status);
-  });
-  umemArchiveInfo const info = info_at(archive, i);
+  umemArchiveInfo const info = archive.info(name);
   nb::object file = nb::steal(PyUnicode_DecodeFSDefault(info.file));
+  nb::object problem = info.problem ? nb::object(nb::str(info.problem)) : nb::none();
   return nb::make_tuple(info.type, Shape::tuple(info.rank, info.shape),
-                        Shape::tuple(info.rank, info.strides), info.offset, info.nbytes, file);
+                        Shape::tuple(info.rank, info.strides), info.offset, info.nbytes, file,
+                        info.compressed, problem);
 }
 
 static nb::dict list_metadata(Archive const &archive) {
@@ -115,24 +129,49 @@ public:
   }
 };
 
+/* A call without progress looks for Ctrl-C alone. */
+static umemArchiveOptions options_with(Progress &progress, size_t step) {
+  umemArchiveOptions options = UMEM_ARCHIVE_OPTIONS_INIT;
+  options.progress = Progress::step;
+  options.user = &progress;
+  options.step = step;
+  return options;
+}
+
+static Progress progress_of(nb::handle function) {
+  return {function.is_none() ? nullptr : function.ptr()};
+}
+
 static void load_into(Archive const &archive, std::vector<std::string> const &names,
-                      nb::list const &arrays) {
+                      nb::list const &arrays, nb::handle function, size_t step) {
   std::vector<char const *> const pointers = pointers_to(names);
   Holds const holds(arrays, true);
   if (holds.handles.size() != pointers.size())
     raise(umemValueError, "there are %zu names and %zu arrays", pointers.size(),
           holds.handles.size());
+  Progress progress = progress_of(function);
+  umemArchiveOptions const options = options_with(progress, step);
   array_call(false, [&](umemStatusType *status) {
     umemArchive_load_into(archive.get(), pointers.size(), pointers.data(), holds.handles.data(),
-                          status);
+                          &options, status);
   });
 }
 
-/* reserve and direct: as in npy.cpp. */
+static void check_sums(Archive const &archive, std::vector<std::string> const &names,
+                       nb::handle function, size_t step) {
+  std::vector<char const *> const pointers = pointers_to(names);
+  Progress progress = progress_of(function);
+  umemArchiveOptions const options = options_with(progress, step);
+  array_call(false, [&](umemStatusType *status) {
+    umemArchive_check(archive.get(), pointers.size(), pointers.data(), &options, status);
+  });
+}
+
+/* format, reserve and direct: numbers of their enumerations. */
 static void save_archive(nb::bytes path, std::vector<std::string> const &names,
                          nb::list const &arrays, std::vector<std::string> const &keys,
-                         std::vector<std::string> const &values, int reserve, int direct,
-                         bool durable) {
+                         std::vector<std::string> const &values, int format, int reserve,
+                         int direct, bool durable, nb::handle function, size_t step) {
   std::vector<char const *> const of_names = pointers_to(names), of_keys = pointers_to(keys),
                                   of_values = pointers_to(values);
   Holds const holds(arrays, false);
@@ -145,6 +184,11 @@ static void save_archive(nb::bytes path, std::vector<std::string> const &names,
   options.metadata_keys = of_keys.data();
   options.metadata_values = of_values.data();
   options.file = &file;
+  options.format = static_cast<umemArchiveFormat>(format);
+  Progress progress = progress_of(function);
+  options.progress = Progress::step;
+  options.user = &progress;
+  options.step = step;
   array_call(false, [&](umemStatusType *status) {
     umemArchive_save(path.c_str(), of_names.size(), of_names.data(), holds.handles.data(), &options,
                      status);
@@ -156,19 +200,24 @@ static void bind(nb::module_ &m) {
       .def("array", &Archive::array, nb::arg("name"),
            nb::sig("def array(self, name: str) -> ArrayType"))
       .def("load_into", load_into, nb::arg("names"), nb::arg("arrays"),
-           nb::sig("def load_into(self, names: list[str], arrays: list[ArrayType]) -> None"))
+           nb::arg("progress").none(), nb::arg("step"),
+           nb::sig("def load_into(self, names: list[str], arrays: list[ArrayType], progress: "
+                   "object, step: int) -> None"))
+      .def("check", check_sums, nb::arg("names"), nb::arg("progress").none(), nb::arg("step"),
+           nb::sig("def check(self, names: list[str], progress: object, step: int) -> None"))
       .def("names", list_names, nb::sig("def names(self) -> list[str]"))
       .def("info", describe, nb::arg("name"),
            nb::sig("def info(self, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int, "
-                   "int, str]"))
+                   "int, str, bool, str | None]"))
       .def("metadata", list_metadata, nb::sig("def metadata(self) -> dict[str, str]"));
   m.def("_open_archive", open_archive, nb::arg("path"));
   m.def("_read_archive", read_archive, nb::arg("bytes"));
   m.def("_save_archive", save_archive, nb::arg("path"), nb::arg("names"), nb::arg("arrays"),
-        nb::arg("keys"), nb::arg("values"), nb::arg("reserve"), nb::arg("direct"),
-        nb::arg("durable"),
+        nb::arg("keys"), nb::arg("values"), nb::arg("format"), nb::arg("reserve"),
+        nb::arg("direct"), nb::arg("durable"), nb::arg("progress").none(), nb::arg("step"),
         nb::sig("def _save_archive(path: bytes, names: list[str], arrays: list[ArrayType], keys: "
-                "list[str], values: list[str], reserve: int, direct: int, durable: bool) -> None"));
+                "list[str], values: list[str], format: int, reserve: int, direct: int, durable: "
+                "bool, progress: object, step: int) -> None"));
 }
 
 #endif

@@ -1,4 +1,4 @@
-"""Files of named arrays that other programs write and read: safetensors.
+"""Files of named arrays that other programs write and read: safetensors, and NumPy's .npz.
 
 ::
 
@@ -9,8 +9,9 @@
         layers = model.load("cuda:0", ["w.0", "w.1"])       # to a place, in one call
     weights = umem.formats.load("model.safetensors.index.json", "cuda:0")      # all of a set of files
     umem.formats.save("new.safetensors", {"w": array}, {"by": "me"})
+    umem.formats.save("new.npz", {"w": array})                                 # which NumPy reads
 
-The package must be built where nlohmann-json is; wheels are.
+The package must be built where nlohmann-json is, and zlib for .npz; wheels are.
 """
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping
 
 from . import _core, _options, dtypes, exchange
-from ._options import fail
+from ._options import fail, size
 from .array import Array
 from .errors import NotSupportedError
 from .places import Path, Place
+from .transfer import _as_function
 
 __all__ = ["Archive", "ArrayInfo", "load", "open", "save"]
 
@@ -36,18 +38,24 @@ class ArrayInfo:
     name, dtype, shape, strides, nbytes
         As of an Array.
     offset : int
-        Of the first element, in bytes from the first byte of the file.
+        Of the first element, or of the first compressed byte, in bytes from the first byte of the file.
     file : str
         The path of the file that has the elements; "" if an array of bytes was opened.
+    compressed : bool
+        Elements are inflated when they are used: `archive[name]` is a copy in RAM.
+    problem : str or None
+        Why umem has no array of it, such as text in a .npz file; dtype is then None.
     """
 
     name: str
-    dtype: dtypes.DType
+    dtype: dtypes.DType | None
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
     nbytes: int
     file: str
+    compressed: bool
+    problem: str | None
 
 
 def _check_built() -> None:
@@ -59,7 +67,8 @@ def _check_built() -> None:
 class Archive(Mapping[str, Array]):
     """A file, or a set of files, of named arrays, opened by `formats.open`: a mapping from names to arrays.
 
-    An array is where its bytes are: nothing is copied or read before it is used. Arrays live on after `close`.
+    An array is where its bytes are: nothing is copied or read before it is used. One that is compressed is inflated into RAM.
+    Arrays live on after `close`.
 
     Attributes
     ----------
@@ -100,32 +109,58 @@ class Archive(Mapping[str, Array]):
     def info(self, name: str) -> ArrayInfo:
         """What the file says of an array. Raises KeyError if there is none of that name."""
         number, *rest = self._opened(name).info(name)
-        return ArrayInfo(name, dtypes._make(number), *rest)
+        return ArrayInfo(name, dtypes._make(number) if number else None, *rest)
 
-    def load(self, place: Place | str | None = None, names: Iterable[str] | None = None) -> dict[str, Array]:
-        """New arrays on a place with the elements of these, or of all; copied in one call.
+    def load(self, place: Place | str | None = None, names: Iterable[str] | None = None, *, progress: typing.Any = None,
+             step: int | str = 0) -> dict[str, Array]:
+        """New arrays on a place with the elements of these, or of all; copied in one call. Ctrl-C ends it.
 
         Parameters
         ----------
         place : Place or str, optional
             Default: umem.host().
         names : iterable of str, optional
+        progress, step
+            As of `umem.copy`: `progress(done, total)` in bytes of elements.
+
+        Raises
+        ------
+        umem.TypeError
+            umem has no elements of the type of an array.
+        umem.ValueError
+            Compressed elements are damaged.
         """
         where = _core._find_place("host:" if place is None else place)
         infos = [self.info(name) for name in (self if names is None else names)]
-        made = {info.name: _core.empty(info.shape, info.dtype, where) for info in infos}
-        self._core.load_into(list(made), list(made.values()))
+        made = {info.name: _empty(info, where) for info in infos}
+        self._core.load_into(list(made), list(made.values()), _as_function(progress), size(step, "step"))
         return made
 
-    def load_into(self, arrays: Mapping[str, Array]) -> None:
+    def load_into(self, arrays: Mapping[str, Array], *, progress: typing.Any = None, step: int | str = 0) -> None:
         """Copies elements to arrays that exist, of the same types and shapes, wherever they are; in one call.
+
+        progress and step are those of `load`.
 
         Raises
         ------
         umem.TypeError, umem.ValueError
             The type or the shape is another one. Then nothing is copied.
         """
-        self._opened(*arrays).load_into(list(arrays), list(arrays.values()))
+        self._opened(*arrays).load_into(list(arrays), list(arrays.values()), _as_function(progress), size(step, "step"))
+
+    def check(self, names: Iterable[str] | None = None, *, progress: typing.Any = None, step: int | str = 0) -> None:
+        """Reads all bytes of these arrays, or of all, and compares them with the checksums that .npz files have.
+
+        Compressed arrays are checked whenever they are inflated, stored ones only here. progress and step are those of
+        `load`.
+
+        Raises
+        ------
+        umem.ValueError
+            A checksum is wrong.
+        """
+        chosen = list(self if names is None else names)
+        self._opened(*chosen).check(chosen, _as_function(progress), size(step, "step"))
 
     def close(self) -> None:
         """Lets the file go when no array uses it any more."""
@@ -138,14 +173,23 @@ class Archive(Mapping[str, Array]):
         self.close()
 
 
+def _empty(info: ArrayInfo, place: typing.Any) -> Array:
+    """A new array in the order of the file."""
+    if info.dtype is None:
+        fail(f"{info.name!r}: {info.problem}", 5)
+    made = _core.empty(info.shape[::-1], info.dtype, place).T
+    return made if made.strides == info.strides else _core.empty(info.shape, info.dtype, place)
+
+
 def open(source: Path | Array) -> Archive:
     """Opens a file of named arrays to read; only headers are read.
 
     Parameters
     ----------
     source : str, os.PathLike or Array
-        The path of a .safetensors file, or of the index of a set of them, *.safetensors.index.json. An array in C order:
-        its bytes are those of a file, such as `umem.at(place, 0, nbytes, "uint8")`.
+        The path of a .safetensors file, of the index of a set of them, *.safetensors.index.json, or of a .npz file: the
+        bytes of the file say which. An array in C order: its bytes are those of a file, such as
+        `umem.at(place, 0, nbytes, "uint8")`.
 
     Raises
     ------
@@ -160,27 +204,38 @@ def open(source: Path | Array) -> Archive:
     return Archive(_core._read_archive(source))
 
 
-def load(path: Path, place: Place | str | None = None, names: Iterable[str] | None = None) -> dict[str, Array]:
+def load(path: Path, place: Place | str | None = None, names: Iterable[str] | None = None, *, progress: typing.Any = None,
+         step: int | str = 0) -> dict[str, Array]:
     """New arrays with elements of a file, as by `formats.Archive.load`."""
     with open(path) as archive:
-        return archive.load(place, names)
+        return archive.load(place, names, progress=progress, step=step)
 
 
-def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, str] | None = None, *, durable: bool = False,
-         reserve: str | None = None, direct: str | None = None) -> None:
-    """Writes arrays of any places to a .safetensors file.
+_FORMATS = (None, "safetensors", "npz")  # the numbers of umemArchiveFormat
+
+
+def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, str] | None = None, *,
+         format: str | None = None, durable: bool = False, reserve: str | None = None, direct: str | None = None,
+         progress: typing.Any = None, step: int | str = 0) -> None:
+    """Writes arrays of any places to a .safetensors or .npz file.
 
     The file appears, or replaces an old one, when it is complete: whatever fails or interrupts the call leaves the old
-    one as it was. Elements go to the file from where they are.
+    one as it was. Elements go to the file from where they are. In a .npz file they are stored, each array at a multiple of
+    64 bytes.
 
     Parameters
     ----------
     path : str or os.PathLike
     arrays : mapping of str to Array, or what umem.asarray takes
     metadata : mapping of str to str, optional
-        Texts about the whole file.
+        Texts about the whole file, which .npz files do not have.
+    format : {"safetensors", "npz"}, optional
+        Default: npz if the path ends in ".npz".
     durable, reserve, direct
         As of `umem.save`.
+    progress, step
+        As of `umem.copy`: `progress(done, total)` in bytes of elements; of a .npz file each counts twice, as it is read for
+        the checksum.
 
     Raises
     ------
@@ -190,7 +245,9 @@ def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, st
         The format has no elements of this type.
     """
     _check_built()
+    if format not in _FORMATS:
+        fail(f"format is {format!r}; known are 'safetensors', 'npz'")
     reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
     given, texts = {name: exchange.find(array)[0] for name, array in arrays.items()}, dict(metadata or {})
     _core._save_archive(_options.path(path), list(given), list(given.values()), list(texts), list(texts.values()),
-                        reserves, directs, durable)
+                        _FORMATS.index(format), reserves, directs, durable, _as_function(progress), size(step, "step"))

@@ -50,12 +50,12 @@ static void read_all(umemArchive *archive, umemArray *mine) {
   /* [/] */
   /* [umemArchive_load] */
   umemArray *loaded[2]; /* on any context: a GPU, another file, ... */
-  umemArchive_load(archive, 2, (char const *[]){"w", "b"}, &host, loaded, &status);
+  umemArchive_load(archive, 2, (char const *[]){"w", "b"}, &host, loaded, NULL, &status);
   for (size_t k = 0; k < 2; k++) umemArray_release(loaded[k]);
   /* [/] */
   /* [umemArchive_load_into] */
   umemArray *part = umemArray_slice(mine, 0, 2, 2, 1, &status); /* rows 2 and 3 of an array */
-  umemArchive_load_into(archive, 1, (char const *[]){"w"}, &part, &status);
+  umemArchive_load_into(archive, 1, (char const *[]){"w"}, &part, NULL, &status);
   umemArray_release(part);
   /* [/] */
   assert(status == umemOK);

@@ -31,7 +31,7 @@ int main(void) {
   void *where = gpu ? gpu : &ram;
   umemArray *there = umemArray_copy(row, where, umemOrderC, &status);
   umemArray *all[2];
-  umemArchive_load(model, 2, names, where, all, &status); /* both, in one call */
+  umemArchive_load(model, 2, names, where, all, NULL, &status); /* both, in one call */
   umemArchive_release(model);                             /* table can be used on */
   /* [/get] */
   float const *elements = umemArray_host_pointer(table, false, &status);

@@ -86,21 +86,32 @@ public:
   /* Copies of several arrays on a context, in one call: umemArchive_load. The context must live as
    * long as they do. */
   std::vector<CArray> load(std::vector<std::string> const &names, Context const &context) const {
-    std::vector<char const *> texts;
-    for (std::string const &name : names) texts.push_back(name.c_str());
+    std::vector<char const *> const texts = pointers_to(names);
     std::vector<umemArray *> made(names.size());
     std::vector<CArray> arrays;
     arrays.reserve(names.size());
     detail::status_call(umemArchive_load, c_archive(), made.size(), texts.data(),
-                        context.c_context(), made.data());
+                        context.c_context(), made.data(), nullptr);
     for (umemArray *array : made) arrays.emplace_back(array);
     return arrays;
+  }
+
+  /* Compares arrays with their checksums: umemArchive_check. */
+  void check(std::vector<std::string> const &names) const {
+    std::vector<char const *> const texts = pointers_to(names);
+    detail::status_call(umemArchive_check, c_archive(), texts.size(), texts.data(), nullptr);
   }
 
   /* Borrowed. */
   umemArchive *c_archive() const noexcept { return archive_.get(); }
 
 private:
+  static std::vector<char const *> pointers_to(std::vector<std::string> const &names) {
+    std::vector<char const *> texts;
+    for (std::string const &name : names) texts.push_back(name.c_str());
+    return texts;
+  }
+
   umemArchiveInfo info_at(std::size_t i) const {
     umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
     detail::status_call(umemArchive_info, c_archive(), i, &info);
@@ -110,8 +121,9 @@ private:
   std::shared_ptr<umemArchive> archive_;
 };
 
-/* Writes arrays to a new file, which replaces the one at path when it is complete:
- * umemArchive_save. metadata: texts about the whole file. */
+/* Writes arrays to a new file, which replaces the one at path when it is complete: to one of .npz if
+ * path ends so, else to one of safetensors (umemArchive_save). metadata: texts about the whole file,
+ * which .npz does not have. */
 inline void save_archive(std::string const &path,
                          std::vector<std::pair<std::string, CArray>> const &arrays,
                          std::map<std::string, std::string> const &metadata = {}) {
