@@ -186,9 +186,8 @@ Member const &checked(Member const &member) {
 /* A new array for a member, in its order. */
 ArrayHandle create(Member const &member, void *ctx) {
   std::vector<std::int64_t> const strides = strides_of(checked(member));
-  return ArrayHandle(call(umemArray_create, ctx, member.type,
-                          static_cast<int>(member.shape.size()), member.shape.data(),
-                          member.fortran_order ? strides.data() : nullptr));
+  return ArrayHandle(call(umemArray_create, ctx, member.type, static_cast<int>(member.shape.size()),
+                          member.shape.data(), member.fortran_order ? strides.data() : nullptr));
 }
 
 /* What an array keeps: its archive and, if that has no bytes of it, the array of these. */
@@ -277,8 +276,8 @@ void write_texts(umemFile *file, std::vector<std::pair<std::uintptr_t, std::stri
   Host host;
   std::vector<umemCopyItem> items;
   for (auto const &[adr, text] : texts)
-    items.push_back({host.get(), reinterpret_cast<std::uintptr_t>(text.data()), file, adr,
-                     text.size()});
+    items.push_back(
+        {host.get(), reinterpret_cast<std::uintptr_t>(text.data()), file, adr, text.size()});
   check(umem_copy_many(items.data(), items.size(), nullptr));
 }
 
@@ -417,7 +416,8 @@ template <class Options> static Options options_of(Options const *given, Options
 }
 
 static Progress progress_of(umemArchiveOptions const *given) {
-  umemArchiveOptions const options = options_of(given, umemArchiveOptions UMEM_ARCHIVE_OPTIONS_INIT);
+  umemArchiveOptions const options =
+      options_of(given, umemArchiveOptions UMEM_ARCHIVE_OPTIONS_INIT);
   return Progress(options.progress, options.user, options.step);
 }
 
@@ -473,7 +473,8 @@ void umemArchive_save(char const *path, size_t count, char const *const *names,
                       umemStatusType *status) {
   attempt<bool>(nullptr, "umemArchive_save", status, [&] {
     if (!path) refuse("the path is NULL");
-    umemArchiveSaveOptions const chosen = options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT);
+    umemArchiveSaveOptions const chosen =
+        options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT);
     if (chosen.format > umemArchiveNpz) refuse("there is no format %d", int(chosen.format));
     std::vector<NewMember> members = members_of(count, names, arrays);
     Metadata const metadata = metadata_of(chosen);

@@ -242,7 +242,7 @@ std::string finish_npz(std::vector<NewMember> &members, std::uint64_t begin);
 
 struct umemArchive {
   std::atomic<std::size_t> users{1};
-  umem_formats::Host ram; /* of what umemArchive_get has inflated */
+  umem_formats::Host ram;                   /* of what umemArchive_get has inflated */
   std::deque<umem_formats::Source> sources; /* a deque never moves them */
   std::vector<umem_formats::Member> members;
   std::unordered_map<std::string_view, std::size_t> numbers; /* of members, by their names */

@@ -54,9 +54,9 @@ void finish(void *ctx) {
 
 namespace {
 
-constexpr std::size_t staged = std::size_t(1) << 20;    /* bytes that are inflated at a time */
-constexpr std::size_t strided = std::size_t(64) << 20;  /* that are rearranged */
-constexpr std::size_t summed = std::size_t(16) << 20;   /* of which a thread makes a checksum */
+constexpr std::size_t staged = std::size_t(1) << 20;   /* bytes that are inflated at a time */
+constexpr std::size_t strided = std::size_t(64) << 20; /* that are rearranged */
+constexpr std::size_t summed = std::size_t(16) << 20;  /* of which a thread makes a checksum */
 
 /* Calls body with parts of an array of at most so many bytes, or one element, in C order, and with
  * the bytes before each. */
@@ -74,7 +74,7 @@ void in_parts(umemArray *array, std::size_t most, std::uint64_t before, Body con
   }
 }
 
-/* The same elements in C order of the member. */
+/* The elements of an array in C order of the member. */
 ArrayHandle in_order_of(Member const &member, umemArray *array) {
   return ArrayHandle(member.fortran_order ? call(umemArray_permute, array, nullptr)
                                           : umemArray_retain(array));
@@ -105,8 +105,7 @@ template <class Body> void of_member(Member const &member, Body const &body) {
   try {
     body();
   } catch (Failure &failure) {
-    if (failure.type != umemCancelledError)
-      failure.text.insert(0, quoted(member.name) + ": ");
+    if (failure.type != umemCancelledError) failure.text.insert(0, quoted(member.name) + ": ");
     throw;
   }
 }
@@ -182,8 +181,8 @@ std::uint32_t sum_here(void *ctx, std::uintptr_t adr, std::uint64_t nbytes) {
   for (std::uint64_t done = 0; done < nbytes; done += bytes.size()) {
     auto const count =
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), nbytes - done));
-    check(umem_copy_to(ctx, adr + done, host.get(),
-                       reinterpret_cast<std::uintptr_t>(bytes.data()), count));
+    check(umem_copy_to(ctx, adr + done, host.get(), reinterpret_cast<std::uintptr_t>(bytes.data()),
+                       count));
     finish(ctx);
     sum = checksum_of(sum, bytes.data(), count);
   }

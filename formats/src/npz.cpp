@@ -30,7 +30,13 @@ enum : std::uint32_t {
   end64_mark = 0x06064b50,
   locator_mark = 0x07064b50
 };
-enum : std::size_t { local_size = 30, entry_size = 46, end_size = 22, end64_size = 56, locator_size = 20 };
+enum : std::size_t {
+  local_size = 30,
+  entry_size = 46,
+  end_size = 22,
+  end64_size = 56,
+  locator_size = 20
+};
 enum : unsigned { encrypted = 1 | 1 << 6 | 1 << 13, sizes_behind = 1 << 3, utf8 = 1 << 11 };
 enum : unsigned { stored = 0, deflated = 8 };
 enum : unsigned { id_zip64 = 1, id_alignment = 0xD935 };
@@ -237,13 +243,14 @@ std::vector<Entry> read_entries(Source const &source) {
 
 /* A name that is not flagged as UTF-8 is in the first character set of MS-DOS, code page 437. */
 std::string from_cp437(std::string const &name) {
-  static constexpr char16_t upper[] =
-      u"ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀"
-      u"αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0";
+  static constexpr char16_t upper[] = u"ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║"
+                                      u"╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀"
+                                      u"αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0";
   static_assert(sizeof upper / sizeof *upper == 128 + 1);
   std::string text;
   for (char const c : name) {
-    unsigned const byte = static_cast<unsigned char>(c), code = byte < 128 ? byte : upper[byte - 128];
+    unsigned const byte = static_cast<unsigned char>(c),
+                   code = byte < 128 ? byte : upper[byte - 128];
     if (code < 0x80) {
       text += c;
     } else {
@@ -288,8 +295,7 @@ std::string read_compressed_header(Source const &source, Packed const &packed,
   need_zlib();
   std::array<unsigned char, most_npy> bytes = {};
   Inflater inflater(source, packed);
-  auto const most =
-      static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size));
+  auto const most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size));
   std::size_t have = std::min<std::size_t>(most, 12);
   inflater.read(bytes.data(), have);
   std::size_t const is_long = bytes[6] > 1;
@@ -330,8 +336,8 @@ Member member_of(Source const &source, Entry const &entry) {
     member.problem = "it is compressed by method " + std::to_string(entry.method) +
                      " of zip files; known are 0 (stored) and 8 (deflated)";
   if (!member.problem.empty()) return member;
-  member.packed = Packed{entry.method == deflated, entry.begin, entry.packed, entry.size,
-                         entry.checksum, 0};
+  member.packed =
+      Packed{entry.method == deflated, entry.begin, entry.packed, entry.size, entry.checksum, 0};
   try {
     read_array(member);
   } catch (Failure const &failure) {
@@ -482,8 +488,7 @@ std::string finish_npz(std::vector<NewMember> &members, std::uint64_t begin) {
   std::string directory;
   for (NewMember &member : members) {
     member.header.replace(checksum_at, sizeof member.checksum,
-                          reinterpret_cast<char const *>(&member.checksum),
-                          sizeof member.checksum);
+                          reinterpret_cast<char const *>(&member.checksum), sizeof member.checksum);
     append_entry(directory, member);
   }
   append_end(directory, begin, members.size());

@@ -200,7 +200,8 @@ std::uint64_t header_length(Source const &source) {
   if (source.size < sizeof length) refuse("it is too short for a safetensors file");
   source.read(0, &length, sizeof length);
   if (length > most_header || length > source.size - sizeof length)
-    refuse("it is no file of safetensors or .npz, or its header is cut off or has more than %llu bytes",
+    refuse("it is no file of safetensors or .npz, or its header is cut off or has more than %llu "
+           "bytes",
            static_cast<unsigned long long>(most_header));
   return length;
 }

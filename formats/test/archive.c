@@ -187,8 +187,8 @@ static void inflate_on(Backend const *row, umemVirtual *ctx) {
   static float seen[long_rows * (long_columns + 1)];
   umemArchive *archive =
       umemArchive_read(&host, (uintptr_t)file_bytes, make_compressed(file_bytes), &status);
-  umemArray *whole = umemArray_create(ctx, umemFloat, 2, (int64_t[]){long_rows, long_columns + 1},
-                                      NULL, &status);
+  umemArray *whole =
+      umemArray_create(ctx, umemFloat, 2, (int64_t[]){long_rows, long_columns + 1}, NULL, &status);
   if (status != umemOK) { /* less memory than that: shorter ones are in the tests of Python */
     umem_thread_clear();
     umem_clear_status(ctx);

@@ -40,8 +40,8 @@ static void put_deflated(unsigned char **at, unsigned char const *bytes, size_t 
 static size_t make_zip(unsigned char *file, bool compressed) {
   static unsigned char raw[128 + long_bytes];
   char text[118];
-  snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", long_rows,
-           long_columns);
+  snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
+           long_rows, long_columns);
   memset(raw, ' ', 128);
   memcpy(raw, "\x93NUMPY\1\0\x76\0", 10);
   memcpy(raw + 10, text, strlen(text));

@@ -36,9 +36,8 @@ public:
 
   umemArchiveInfo info(std::string const &name) const {
     size_t i = 0;
-    array_call(true, [&](umemStatusType *status) {
-      i = umemArchive_find(get(), name.c_str(), status);
-    });
+    array_call(true,
+               [&](umemStatusType *status) { i = umemArchive_find(get(), name.c_str(), status); });
     return info(i);
   }
 
@@ -199,8 +198,8 @@ static void bind(nb::module_ &m) {
   nb::class_<Archive>(m, "Archive")
       .def("array", &Archive::array, nb::arg("name"),
            nb::sig("def array(self, name: str) -> ArrayType"))
-      .def("load_into", load_into, nb::arg("names"), nb::arg("arrays"),
-           nb::arg("progress").none(), nb::arg("step"),
+      .def("load_into", load_into, nb::arg("names"), nb::arg("arrays"), nb::arg("progress").none(),
+           nb::arg("step"),
            nb::sig("def load_into(self, names: list[str], arrays: list[ArrayType], progress: "
                    "object, step: int) -> None"))
       .def("check", check_sums, nb::arg("names"), nb::arg("progress").none(), nb::arg("step"),

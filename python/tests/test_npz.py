@@ -8,6 +8,7 @@ import sys
 import warnings
 import zipfile
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -468,6 +469,17 @@ def test_changed_files_do_no_harm(data):
     with warnings.catch_warnings(), numpy.load(io.BytesIO(bytes(raw))) as expected:
         warnings.simplefilter("ignore")
         assert found == {name: expected[name].tolist() for name in expected.files}
+
+
+# ---- the program of the page ----
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "doc/examples/formats"
+
+
+def test_the_example_of_the_page(tmp_path):
+    run = subprocess.run([sys.executable, EXAMPLES / "results.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert run.stdout == (EXAMPLES / "results.py.out").read_text(), run.stderr
+    assert not os.listdir(tmp_path)
 
 
 # ---- progress, interrupts and memory ----

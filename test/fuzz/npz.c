@@ -1,5 +1,5 @@
-/* npz.c - .npz files as libFuzzer changes them. An archive that opens describes bytes of the file that
- * do not overlap, and no array of it harms who reads it.
+/* npz.c - .npz files as libFuzzer changes them. An archive that opens describes bytes of the file
+ * that do not overlap, and no array of it harms who reads it.
  *
  * An input that begins with a zip file's mark is a file. Another one is a list of changes, of three
  * bytes each, to a file that umem has written: offset, and the new byte. */

@@ -53,6 +53,11 @@ static void read_all(umemArchive *archive, umemArray *mine) {
   umemArchive_load(archive, 2, (char const *[]){"w", "b"}, &host, loaded, NULL, &status);
   for (size_t k = 0; k < 2; k++) umemArray_release(loaded[k]);
   /* [/] */
+  /* [umemArchive_check] */
+  umemArchiveOptions options = UMEM_ARCHIVE_OPTIONS_INIT; /* with options.progress: see how far */
+  umemArchive_check(archive, umemArchive_count(archive), NULL, &options, &status);
+  if (status == umemValueError) puts(umem_thread_message()); /* the bytes have changed */
+  /* [/] */
   /* [umemArchive_load_into] */
   umemArray *part = umemArray_slice(mine, 0, 2, 2, 1, &status); /* rows 2 and 3 of an array */
   umemArchive_load_into(archive, 1, (char const *[]){"w"}, &part, NULL, &status);

@@ -32,7 +32,7 @@ int main(void) {
   umemArray *there = umemArray_copy(row, where, umemOrderC, &status);
   umemArray *all[2];
   umemArchive_load(model, 2, names, where, all, NULL, &status); /* both, in one call */
-  umemArchive_release(model);                             /* table can be used on */
+  umemArchive_release(model);                                   /* table can be used on */
   /* [/get] */
   float const *elements = umemArray_host_pointer(table, false, &status);
   if (status == umemOK) printf("%g, %d elements\n", elements[3], (int)umemArray_elements(there));

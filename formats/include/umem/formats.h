@@ -12,9 +12,9 @@
  *   archive    A file, or a set of files, with arrays that have names. umemArchive_get shows one
  *              where its bytes are; umem_copy_to, umemArray_copy and umemArray_slice then copy it,
  *              or a part of it, to any context. umemArchive_load copies any number in one call.
- *   formats    safetensors, and sets of such files by their index, "*.safetensors.index.json"; .npz,
- *              a zip file of .npy files, whose arrays are stored or compressed (deflate). A stored
- *              array is used where it is, a compressed one is inflated when it is copied.
+ *   formats    safetensors, and sets of such files by their index, "*.safetensors.index.json";
+ *              .npz, a zip file of .npy files, whose arrays are stored or compressed (deflate). A
+ *              stored array is used where it is, a compressed one is inflated when it is copied.
  *   trust      Files can come from anywhere. Every part of a header is checked before it is used:
  *              see umemArchive_open for what is refused.
  *   ownership  An archive counts its references, and each array that umemArchive_get returns has
@@ -111,8 +111,8 @@ UMEM_EXTERN bool umemArchive_info(umemArchive const *archive, size_t i, umemArch
 
 /* The texts about the whole file, its "__metadata__", in the order of their keys: returns the key
  * of text i and writes the text to *value; both are borrowed until the archive is released. NULL if
- * there is no text i, which is no error. A set of files has those of its first file, a .npz file has
- * none. */
+ * there is no text i, which is no error. A set of files has those of its first file, a .npz file
+ * has none. */
 UMEM_EXTERN char const *umemArchive_metadata(umemArchive const *archive, size_t i,
                                              char const **value);
 
@@ -120,9 +120,9 @@ UMEM_EXTERN char const *umemArchive_metadata(umemArchive const *archive, size_t 
 
 /* The array with this name where its bytes are, on the context of the file: nothing is copied or
  * read. It is in C order, or in Fortran order if its .npy header says so, and read-only if the
- * context is. Its first byte may be at any address in old files and in .npz files of NumPy; new ones
- * have elements at multiples of their size. A compressed array is inflated into RAM, and can be
- * written. Release it with umemArray_release. NULL on errors: umemIndexError if there is none;
+ * context is. Its first byte may be at any address in old files and in .npz files of NumPy; new
+ * ones have elements at multiples of their size. A compressed array is inflated into RAM, and can
+ * be written. Release it with umemArray_release. NULL on errors: umemIndexError if there is none;
  * umemTypeError for one with a problem; those of umemArray_take; of a compressed one those of
  * umemArchive_load. */
 UMEM_EXTERN umemArray *umemArchive_get(umemArchive *archive, char const *name,
@@ -146,12 +146,12 @@ typedef struct umemArchiveOptions {
 /* Copies count arrays to ctx in one umem_copy_many, and writes to arrays[k] the new array of
  * names[k], in the order of the file, to be released. names NULL: of all arrays, count being their
  * number. On a umemOrdered context the copies are queued, and the archive must live until they are
- * complete, unless options has progress. Compressed arrays are inflated one after the other, through
- * a buffer of 1 MiB. options: NULL for the defaults. After an error every arrays[k] is NULL. Errors:
- * umemIndexError if there is none of that name; umemTypeError for one with a problem; those of
- * umemArray_create and umem_copy_many. Of compressed arrays: umemValueError for damaged bytes, a
- * length or a checksum that is wrong; umemNotSupportedError if the component was built without
- * zlib. The checksums of stored arrays are not looked at: see umemArchive_check. */
+ * complete, unless options has progress. Compressed arrays are inflated one after the other,
+ * through a buffer of 1 MiB. options: NULL for the defaults. After an error every arrays[k] is
+ * NULL. Errors: umemIndexError if there is none of that name; umemTypeError for one with a problem;
+ * those of umemArray_create and umem_copy_many. Of compressed arrays: umemValueError for damaged
+ * bytes, a length or a checksum that is wrong; umemNotSupportedError if the component was built
+ * without zlib. The checksums of stored arrays are not looked at: see umemArchive_check. */
 UMEM_EXTERN void umemArchive_load(umemArchive *archive, size_t count, char const *const *names,
                                   void *ctx, umemArray **arrays, umemArchiveOptions const *options,
                                   umemStatusType *status);
@@ -200,16 +200,14 @@ typedef struct umemArchiveSaveOptions {
 
 /* What umemArchiveSaveOptions start as. */
 #define UMEM_ARCHIVE_SAVE_OPTIONS_INIT                                                             \
-  {                                                                                                \
-    sizeof(umemArchiveSaveOptions), 0, NULL, NULL, NULL, umemArchiveByName, 0, NULL, NULL, 0       \
-  }
+  { sizeof(umemArchiveSaveOptions), 0, NULL, NULL, NULL, umemArchiveByName, 0, NULL, NULL, 0 }
 
 /* Writes count arrays of any contexts to a new file: names[k] is the name of arrays[k].
  * The file replaces the one at path, if there is one, when it is complete (umemFile_replace).
  * Whatever fails or interrupts the call leaves the old one as it was; so arrays may be on a mapping
  * of it. Elements are written in C order, from where they are; of those that must be rearranged a
- * buffer of a few MiB holds a part. A safetensors file is, byte for byte, what its library writes, if
- * there is at most one text; keys of texts are sorted. In a .npz file arrays are stored in their
+ * buffer of a few MiB holds a part. A safetensors file is, byte for byte, what its library writes,
+ * if there is at most one text; keys of texts are sorted. In a .npz file arrays are stored in their
  * order, each at a multiple of 64 bytes; where there are more than 65535 or 4 GiB, it is one of 64
  * bits (zip64).
  *

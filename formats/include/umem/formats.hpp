@@ -121,9 +121,9 @@ private:
   std::shared_ptr<umemArchive> archive_;
 };
 
-/* Writes arrays to a new file, which replaces the one at path when it is complete: to one of .npz if
- * path ends so, else to one of safetensors (umemArchive_save). metadata: texts about the whole file,
- * which .npz does not have. */
+/* Writes arrays to a new file, which replaces the one at path when it is complete: to one of .npz
+ * if path ends so, else to one of safetensors (umemArchive_save). metadata: texts about the whole
+ * file, which .npz does not have. */
 inline void save_archive(std::string const &path,
                          std::vector<std::pair<std::string, CArray>> const &arrays,
                          std::map<std::string, std::string> const &metadata = {}) {
