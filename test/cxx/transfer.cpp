@@ -103,11 +103,11 @@ TEST_P(TransferTest, an_exception_waits_for_the_end) {
 
 TEST(Transfer, is_checked_at_once) {
   umem::Array<int, 1> one({3}, umem::Host()), other({4}, umem::Host());
-  EXPECT_THROW(umem::start(one, other), umem::value_error);
+  EXPECT_THROW(static_cast<void>(umem::start(one, other)), umem::value_error);
   std::pair<umem::Part<int, 1>, umem::Part<int, 1>> pair(one.part(), one.part());
-  EXPECT_THROW(umem::start_many(std::vector{pair, pair}), umem::value_error);
+  EXPECT_THROW(static_cast<void>(umem::start_many(std::vector{pair, pair})), umem::value_error);
   umem::Host host;
-  EXPECT_THROW(umem::start(host, 0, host, 64, 10), umem::value_error);
+  EXPECT_THROW(static_cast<void>(umem::start(host, 0, host, 64, 10)), umem::value_error);
   EXPECT_THROW(Transfer().then([] {}), umem::value_error);
   EXPECT_THROW(Transfer().descriptor(), umem::value_error);
 }

@@ -361,7 +361,7 @@ UMEM_ALWAYS_INLINE void for_each_of(Called const &function, PlaceType const &pla
   static_assert(std::is_copy_constructible_v<Function>, UMEM_COPIED_FUNCTOR);
   constexpr bool with_indices = gets_indices<indexed, Index, Function, Uses...>();
   if constexpr (!takes_operands<indexed, Index, Function, Uses...>() ||
-                !std::is_copy_constructible_v<Function>) {
+                !std::is_copy_constructible_v<Function> || !has_place<PlaceType, Uses...>()) {
     return;
   } else if constexpr (with_indices) {
     loop_indexed<Index>(function, place, f, range, uses...);

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(block_threads)
   for (; n + (tile - block_threads) < line.packs; n += gridDim.x * tile) {
     Pack<Type, Width> packs[Ahead];
 #pragma unroll
-    for (int p = 0; p < Ahead; p++) packs[p] = line.pack(n + p * block_threads);
+    for (int p = 0; p < Ahead; p++) packs[p] = line.pack(n + index_t(p) * block_threads);
 #pragma unroll
     for (int p = 0; p < Ahead; p++) all.add(packs[p]);
   }

@@ -242,10 +242,18 @@ UMEM_ALWAYS_INLINE Place place_for(Use<Args, Access> const &...uses) {
 /* Stands for the place of a loop for which the caller names none. */
 struct AtHome {};
 template <> inline constexpr bool is_place<AtHome, void> = true;
-template <class... Uses> UMEM_ALWAYS_INLINE Place settled(AtHome, Uses const &...uses) {
+
+/* Whether a loop has a place. */
+template <class PlaceType, class... Uses> constexpr bool has_place() {
+  constexpr bool has =
+      !std::is_same_v<PlaceType, AtHome> || ((Uses::kind != OperandKind::view) || ...);
   static_assert(
-      ((Uses::kind != OperandKind::view) || ...),
-      "views have no home: name the place of the loop before them, such as umem::on_host");
+      has, "views have no home: name the place of the loop before them, such as umem::on_host");
+  return has;
+}
+
+template <class... Uses> UMEM_ALWAYS_INLINE Place settled(AtHome, Uses const &...uses) {
+  static_assert(has_place<AtHome, Uses...>());
   return settled(place_for(uses...), uses...);
 }
 
