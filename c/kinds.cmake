@@ -9,7 +9,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${umem_list_of_k
 
 set(declarations "")
 set(addresses "")
-set(kind_line "^#include <umem/[a-z_]+\\.h> +/\\* ([-a-z0-9 ]+) \\*/$")
+set(kind_line "^#include <umem/[a-z0-9_]+\\.h> +/\\* ([-a-z0-9 ]+) \\*/$")
 file(STRINGS "${umem_list_of_kinds}" lines REGEX "${kind_line}")
 foreach(line IN LISTS lines)
   string(REGEX REPLACE "${kind_line}" "\\1" names "${line}")

@@ -1,0 +1,60 @@
+/* s3_upload.h - writes an object of S3 part by part, with bounded memory.
+ *
+ * Functions that return bool record a failure on the context of the fetch, and return false. Any
+ * threads may call them at the same time, but for complete and destroy, after which no write may
+ * run. */
+#ifndef UMEM_URL_S3_UPLOAD_H
+#define UMEM_URL_S3_UPLOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "url/url_fetch.h"
+
+enum { umemS3PartsMost = 10000 };
+#define UMEM_S3_PART_LEAST ((uint64_t)5 << 20) /* of servers, but for the last part */
+#define UMEM_S3_PART_MOST ((uint64_t)5 << 30)
+
+typedef struct umemS3Upload umemS3Upload;
+
+/* An upload to url, that of the fetch, both borrowed. length: the most bytes that the object will
+ * have, and part: those of a part; 0: unknown. connections: the most requests in flight. NULL with
+ * a status. */
+umemS3Upload *umemS3Upload_create(umemVirtual *ctx, umemFetch *fetch, char const *url,
+                                  uint64_t length, uint64_t part, unsigned connections);
+
+/* Ends an upload that is not complete, and records if the server cannot do so. NULL is ignored. */
+void umemS3Upload_destroy(umemS3Upload *upload);
+
+/* ---- blocks: placed as those of a file; the bytes of a freed one are not used again ---- */
+
+/* UINT64_MAX after a failure. */
+uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment);
+bool umemS3Upload_free(umemS3Upload *upload, uint64_t offset);
+
+/* The size of the live block that begins at offset; 0 with a status. */
+uint64_t umemS3Upload_begins(umemS3Upload *upload, uint64_t offset);
+umemSearch umemS3Upload_find(umemS3Upload *upload, uint64_t offset, umemFound *found);
+bool umemS3Upload_usage(umemS3Upload *upload, umemUsage *usage);
+
+/* The end of the last block. */
+uint64_t umemS3Upload_length(umemS3Upload *upload);
+
+/* ---- bytes ---- */
+
+/* Writes size bytes at offset: those of bytes, or NULL: each of value. */
+bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes, int value,
+                        size_t size);
+
+/* Sends what is left, and makes the object. whole: fails if a byte of a block was not written;
+ * else those become zero. Does nothing if the object is complete. */
+bool umemS3Upload_complete(umemS3Upload *upload, bool whole);
+
+/* The object is not to be made: later calls fail, and umemS3Upload_destroy ends what was sent. */
+void umemS3Upload_abandon(umemS3Upload *upload);
+
+/* Whether there are blocks, and the object is neither complete nor abandoned; not in a forked child. */
+bool umemS3Upload_is_open(umemS3Upload *upload);
+
+#endif

@@ -1,0 +1,665 @@
+"""Objects in buckets: moto's S3, behind a proxy that checks each signature as S3 does."""
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import urllib.parse
+
+import numpy as np
+import pytest
+import servers
+from servers import KEY, SECRET, TOKEN, Proxy
+
+import umem
+
+PART = 5 << 20  # the shortest that S3 takes
+WRITES = f"mode=w&part={PART}"
+
+
+def data_of(size, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, size, "uint8")
+
+
+def write(name, data, **options):
+    more = "".join(f"&{key.replace('_', '-')}={value}" for key, value in options.items())
+    with umem.open(f"{name}#{WRITES}{more}") as place:
+        umem.copy(umem.empty(data.shape, data.dtype, place), data)
+
+
+def read(name, size, options=""):
+    with umem.open(name + options) as place:
+        return np.asarray(umem.at(place, 0, size, "uint8").to("host:"))
+
+
+def path_of(key):
+    return "/bucket/" + urllib.parse.quote(key)
+
+
+# ---- bytes ----
+
+
+@pytest.mark.parametrize("size", [1, 1000, PART - 1, PART, PART + 1, 3 * PART + 7])
+def test_an_object_is_written_and_read(s3, moto, size):
+    data = data_of(size)
+    write("s3://bucket/whole", data)
+    assert moto.get("/bucket/whole") == data.tobytes()
+    assert np.array_equal(read("s3://bucket/whole", size), data)
+    assert moto.uploads("bucket") == 0
+    methods = [request.method for request in s3.requests if request.method != "GET"]
+    parts = -(-size // PART)
+    assert methods == (["PUT"] if parts == 1 else ["POST"] + ["PUT"] * parts + ["POST"])
+
+
+def test_a_flush_without_a_block_makes_an_empty_object(s3, moto):
+    with umem.open("s3://bucket/empty#mode=w") as place:
+        place.flush()
+    assert moto.get("/bucket/empty") == b""
+    with umem.open("s3://bucket/empty") as place:
+        assert place.info.capacity == 0
+
+
+def test_parts_of_an_object_are_read(s3, moto):
+    data = data_of(1 << 20).reshape(1024, 1024)
+    moto.put("/bucket/parts", data.tobytes())
+    with umem.open("s3://bucket/parts") as place:
+        array = umem.empty(data.shape, "uint8", place)
+        assert np.array_equal(np.asarray(array[3:5].to("host:")), data[3:5])
+        assert np.array_equal(np.asarray(array[::100, 7:9].to("host:")), data[::100, 7:9])
+        with pytest.raises(IndexError, match="past the end"):
+            umem.at(place, (1 << 20) - 1, 2, "uint8").to("host:")
+
+
+def test_an_object_has_the_bytes_of_a_file(s3, moto, tmp_path):
+    def fill(place):
+        for k, (shape, kind) in enumerate([((3,), "f8"), ((1000, 33), "u1"), ((7,), "u2"), ((700, 1000), "i8")]):
+            umem.copy(umem.empty(shape, kind, place), np.full(shape, k + 1, kind))
+
+    with umem.File(tmp_path / "file", "w") as place:
+        fill(place)
+    with umem.open(f"s3://bucket/layout#{WRITES}") as place:
+        fill(place)
+    assert moto.get("/bucket/layout") == (tmp_path / "file").read_bytes()
+
+
+KEYS = ["a b", "a+b", "a%b", "a?b", "a#b", "a&b=c;d", "ä/ö/€", "a//b", "~-._", "(x)!'*", "a:b@c", "[1]", '"<>\\^`{|}', "\x01",
+        "k" * 1000]
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_keys_are_encoded(s3, moto, key):
+    written = key.replace("%", "%25").replace("?", "%3F").replace("#", "%23")
+    data = data_of(100)
+    write(f"s3://bucket/{written}", data)
+    assert moto.get(path_of(key)) == data.tobytes()
+    assert np.array_equal(read(f"s3://bucket/{written}", 100), data)
+
+
+@pytest.mark.parametrize("name, why", [
+    ("s3://bucket", "a key follows"), ("s3://bucket/", "a key follows"), ("s3://b/k", "3 to 255"), ("s3:bucket/k", "otherwise"),
+    ("s3://bucket/k?mode=w", "%3F"), ("s3://bucket/%", "%25"), ("s3://bucket/%4", "%25"), ("s3://bucket/%00", "value 0"),
+    ("s3://bucket/../k", "part"), ("s3://bucket/a/.", "part"), ("s3://-bucket/k", "begins"), ("s3://buc..ket/k", "begins"),
+    ("s3://bucket/" + 1025 * "k", "1024"), ("s3://user@host/k", "3 to 255|a key follows"), ("s3://bucket/k#mode=x", "r, w"),
+    ("s3://bucket/k#part=1M&mode=w", "5 MiB"), ("s3://bucket/k#region=a/b", "region"), ("s3://bucket/k#endpoint=ftp://x", "endpoint"),
+    ("s3://bucket/k#endpoint=https://user:word@x", "endpoint"), ("s3://Bucket/k#style=host", "style path"),
+    ("s3://bucket/k#connections=0", "connections"), ("s3://bucket/k#connections=65&mode=w", "connections")])
+def test_wrong_names_are_refused(s3, name, why):
+    with pytest.raises(umem.ValueError, match=why):
+        umem.open(name)
+    assert not s3.requests
+
+
+# ---- writing ----
+
+
+def test_bytes_may_be_written_until_their_part_is_sent(s3, moto):
+    data = data_of(2 * PART)
+    with umem.open(f"s3://bucket/twice#{WRITES}") as place:
+        array = umem.empty(2 * PART, "uint8", place)
+        array[:100] = data_of(100, 1)
+        array[50:150] = 7
+        array[:PART] = data[:PART]
+        with pytest.raises(umem.NotSupportedError, match="already sent"):
+            array[0:1] = 1
+        place_is_refused = not place.closed
+        assert place_is_refused
+        with pytest.raises(umem.OSError, match="earlier failure"):
+            place.close()
+    assert moto.get("/bucket/twice") is None and moto.uploads("bucket") == 0
+
+
+def test_parts_are_sent_in_any_order(s3, moto):
+    data = data_of(4 * PART + 9)
+    with umem.open(f"s3://bucket/order#{WRITES}&connections=2") as place:
+        array = umem.empty(len(data), "uint8", place)
+        for begin in (3 * PART + 5, 0, PART - 3, 2 * PART):
+            end = min(begin + PART + 5, len(data))
+            array[begin:end] = data[begin:end]
+        rest = np.ones(len(data), bool)
+        for begin in (3 * PART + 5, 0, PART - 3, 2 * PART):
+            rest[begin:begin + PART + 5] = False
+        for begin in np.flatnonzero(rest & ~np.roll(rest, 1)):
+            end = begin + int(np.argmin(np.append(rest[begin:], False)))
+            array[int(begin):end] = data[begin:end]
+    assert moto.get("/bucket/order") == data.tobytes()
+
+
+def test_incomplete_parts_have_a_bound(s3, moto):
+    with contextlib.suppress(umem.OSError), umem.open(f"s3://bucket/bound#{WRITES}&connections=1") as place:
+        array = umem.empty(7 * PART, "uint8", place)
+        for part in range(5):
+            array[part * PART] = 1
+        with pytest.raises(umem.MemoryError, match="ascending order"):
+            array[5 * PART] = 1
+    assert moto.get("/bucket/bound") is None
+
+
+def test_threads_write_parts_of_one_object(s3, moto):
+    data = data_of(6 * PART).reshape(6 * 16, -1)
+    with umem.open(f"s3://bucket/threads#{WRITES}") as place:
+        array = umem.empty(data.shape, "uint8", place)
+
+        def fill(k):
+            for row in range(k, len(data), 4):
+                array[row] = data[row]
+
+        threads = [threading.Thread(target=fill, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert moto.get("/bucket/threads") == data.tobytes()
+
+
+def test_unwritten_bytes_make_no_object(s3, moto):
+    moto.put("/bucket/old", b"old")
+    with pytest.raises(umem.OSError, match=r"10 of its 15728650 bytes were never written"):
+        with umem.open(f"s3://bucket/old#{WRITES}") as place:
+            array = umem.empty(3 * PART + 10, "uint8", place)
+            array[:3 * PART] = 1
+    assert moto.get("/bucket/old") == b"old" and moto.uploads("bucket") == 0
+
+
+def test_a_flush_writes_zeros_for_unwritten_bytes(s3, moto):
+    with umem.open(f"s3://bucket/zeros#{WRITES}") as place:
+        array = umem.zeros(3 * PART + 10, "uint8", place)
+        array[PART + 3:PART + 90] = 5
+        place.flush()
+        place.flush()
+        with pytest.raises(umem.NotSupportedError, match="complete"):
+            array[0] = 1
+        with pytest.raises(umem.NotSupportedError, match="complete"):
+            umem.empty(1, "uint8", place)
+    wanted = np.zeros(3 * PART + 10, "uint8")
+    wanted[PART + 3:PART + 90] = 5
+    assert moto.get("/bucket/zeros") == wanted.tobytes()
+
+
+def test_an_exception_makes_no_object(s3, moto):
+    with pytest.raises(KeyError):
+        with umem.S3("s3://bucket/left", "w", part=PART) as place:
+            array = umem.empty(3 * PART, "uint8", place)
+            array[:2 * PART] = 1
+            raise KeyError
+    assert moto.get("/bucket/left") is None and moto.uploads("bucket") == 0
+
+
+def test_an_object_longer_than_its_parts_allow_is_refused(s3):
+    with umem.open(f"s3://bucket/long#{WRITES}") as place:
+        umem.empty(1, "uint8", place)
+        with pytest.raises(umem.MemoryError, match="the option length"):
+            umem.empty(10000 * PART, "uint8", place)
+        place.clear_status() if hasattr(place, "clear_status") else place.abandon()
+
+
+def test_parts_are_long_enough_for_the_length(s3, moto):
+    with umem.S3("s3://bucket/length", "w", length="160G") as place:
+        array = umem.empty(40 << 20, "uint8", place)
+        array[:] = 3
+    assert {len(request.body) for request in s3.requests if request.method == "PUT"} == {17 << 20, 6 << 20}
+    assert moto.get("/bucket/length") == (40 << 20) * b"\3"
+
+
+def test_parts_in_flight_are_bounded(moto, s3):
+    s3.edit = lambda request, reply: setattr(reply, "wait", 0.05 if request.method == "PUT" else 0)
+    write("s3://bucket/flight", data_of(10 * PART), connections=3)
+    assert 2 <= s3.most_inflight <= 3
+
+
+PROGRAM = f"""
+import os, resource, sys
+import umem
+place = umem.open("s3://bucket/{{}}#{WRITES}&connections=2")
+array = umem.empty(({{}}, {PART}), "uint8", place)
+row = umem.full({PART}, 7, "uint8", "host:")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for k in range({{}}):
+    array[k] = row
+"""
+
+
+def run(program):
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+
+
+def test_memory_is_bounded(s3, moto):
+    done = run(PROGRAM.format("memory", 60, 60) + "place.close()\n"
+               "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)")
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 6 * 1.25 * (PART >> 10) + (24 << 10)  # six buffers, of 300 MiB that are written
+    assert len(moto.get("/bucket/memory")) == 60 * PART
+
+
+def test_a_killed_process_leaves_no_object(s3, moto):
+    before = moto.uploads("bucket")
+    done = run(PROGRAM.format("killed", 9, 8) + f"import time; time.sleep(0.5); os.kill(os.getpid(), {int(signal.SIGKILL)})")
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert moto.get("/bucket/killed") is None
+    assert moto.uploads("bucket") == before + 1
+    for line in moto.ask("GET", "/bucket?uploads")[2].split(b"<UploadId>")[1:]:
+        moto.ask("DELETE", f"/bucket/killed?uploadId={line.split(b'<')[0].decode()}")
+
+
+def test_a_forked_child_leaves_the_upload_alone(s3, moto):
+    done = run(PROGRAM.format("forked", 4, 2) + f"""
+child = os.fork()
+if not child:
+    try:
+        array[2] = row
+    except umem.NotSupportedError:
+        os._exit(3)
+    os._exit(4)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+array[2], array[3] = row, row
+place.close()
+""")
+    assert done.returncode == 0 and done.stdout == "3\n", done
+    assert len(moto.get("/bucket/forked")) == 4 * PART
+
+
+# ---- failures of the server ----
+
+
+def is_begin(request):
+    return request.method == "POST" and request.path.endswith("?uploads=")
+
+
+def is_part(request):
+    return request.method == "PUT"
+
+
+def is_complete(request):
+    return request.method == "POST" and "uploadId=" in request.path
+
+
+def error(reply, status, code):
+    reply.status, reply.body = status, f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>no</Message></Error>".encode()
+    reply.set("Content-Length", None)
+    reply.set("ETag", None)
+
+
+def fail_with(which, status, code, times=1 << 30):
+    """An edit that makes the first requests of a kind fail, before they have an effect that the test sees."""
+    count = [0]
+
+    def edit(request, reply):
+        if which(request) and count[0] < times:
+            count[0] += 1
+            error(reply, status, code)
+
+    return edit
+
+
+@pytest.mark.parametrize("which", [is_begin, is_part, is_complete])
+@pytest.mark.parametrize("status, code", [(403, "AccessDenied"), (400, "EntityTooSmall"), (404, "NoSuchBucket"), (200, "AccessDenied")])
+def test_an_error_of_the_server_makes_no_object(s3, moto, which, status, code):
+    moto.put("/bucket/error", b"old")
+
+    def check(request):
+        return "refused" if which(request) else servers.check_signature(request)
+
+    s3.check = check
+    s3.reply, real = lambda request: refuse(request, real), s3.reply
+
+    def refuse(request, real):
+        reply = real(request)
+        if which(request):
+            error(reply, status, code)
+        return reply
+
+    with pytest.raises(umem.OSError, match=rf"HTTP status {status} \({code}\)"):
+        write("s3://bucket/error", data_of(3 * PART))
+    assert moto.get("/bucket/error") == b"old" and moto.uploads("bucket") == 0
+
+
+@pytest.mark.parametrize("which", [is_begin, is_part])
+@pytest.mark.parametrize("status, code", [(500, "InternalError"), (503, "SlowDown"), (400, "RequestTimeout"), (200, "InternalError")])
+def test_an_error_that_passes_is_tried_again(s3, moto, which, status, code):
+    data = data_of(3 * PART)
+    s3.edit = fail_with(which, status, code, 2)
+    write("s3://bucket/again", data)
+    assert moto.get("/bucket/again") == data.tobytes()
+
+
+def test_completion_that_fails_inside_of_a_good_answer_is_tried_again(s3, moto):
+    """S3 may answer 200 before it joins the parts, and send the error as the body."""
+    data, count = data_of(3 * PART), [0]
+    real = s3.reply
+
+    def reply(request):
+        if is_complete(request) and count[0] < 2:
+            count[0] += 1
+            return servers.Reply(200, [], b"\n  \n<?xml version='1.0'?><Error><Code>InternalError</Code></Error>")
+        return real(request)
+
+    s3.reply = reply
+    write("s3://bucket/inside", data)
+    assert count == [2] and moto.get("/bucket/inside") == data.tobytes()
+
+
+def test_a_lost_answer_to_the_completion_is_found_out(s3, moto):
+    data, count = data_of(3 * PART), [0]
+
+    def cut(request, reply):
+        if is_complete(request) and count[0] == 0:
+            count[0] += 1
+            reply.raw = b""
+
+    s3.edit = cut
+    write("s3://bucket/lost", data)
+    assert count == [1] and moto.get("/bucket/lost") == data.tobytes()
+
+
+@pytest.mark.parametrize("etag", [None, "x", '"a', 'W/"a"', '"<a>"'])
+def test_a_part_without_an_etag_fails(s3, moto, etag):
+    s3.edit = lambda request, reply: reply.set("ETag", etag) if is_part(request) else None
+    with pytest.raises(umem.OSError, match="no ETag|contradict"):
+        write("s3://bucket/etag", data_of(2 * PART))
+    assert moto.get("/bucket/etag") is None and moto.uploads("bucket") == 0
+
+
+@pytest.mark.parametrize("body", [b"", b"<UploadId></UploadId>", b"<UploadId>" + 2000 * b"x" + b"</UploadId>", b"<UploadId>a&b</UploadId>",
+                                  b"<UploadId>a b</UploadId>", b"<UploadId>abc", 20000 * b"<", b"\0" + b"<UploadId>a</UploadId>"])
+def test_a_malformed_number_of_an_upload_fails(s3, moto, body):
+    def edit(request, reply):
+        if is_begin(request):
+            reply.body = body
+            reply.set("Content-Length", None)
+
+    s3.edit = edit
+    with pytest.raises(umem.OSError, match="no UploadId"):
+        write("s3://bucket/number", data_of(2 * PART))
+    for line in moto.ask("GET", "/bucket?uploads")[2].split(b"<UploadId>")[1:]:
+        moto.ask("DELETE", f"/bucket/number?uploadId={line.split(b'<')[0].decode()}")
+
+
+@pytest.mark.parametrize("how", ["cut", "reset"])
+def test_cut_connections_are_tried_again(s3, moto, how):
+    data = data_of(3 * PART)
+
+    def edit(request, reply):
+        if request.number % 3 == 1 and not is_complete(request):
+            reply.raw = b"HTTP/1.1 200"
+            reply.reset = how == "reset"
+
+    s3.edit = edit
+    write("s3://bucket/cut", data)
+    assert moto.get("/bucket/cut") == data.tobytes()
+    assert np.array_equal(read("s3://bucket/cut", len(data)), data)
+
+
+def test_an_object_that_changes_is_never_a_mixture(s3, moto):
+    moto.put("/bucket/changes", 1000 * b"a")
+    with umem.open("s3://bucket/changes") as place:
+        assert bytes(umem.at(place, 0, 10, "uint8").to("host:")) == 10 * b"a"
+        moto.put("/bucket/changes", 1000 * b"b")
+        with pytest.raises(umem.OSError, match="changed"):
+            umem.at(place, 500, 10, "uint8").to("host:")
+
+
+def test_a_missing_object_says_so(s3):
+    with pytest.raises(umem.OSError, match=r"s3://bucket/missing: HTTP status 404"):
+        umem.open("s3://bucket/missing")
+
+
+# ---- servers ----
+
+
+def test_credentials_are_not_sent_to_another_server(s3, moto, monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    with Proxy(data_of(1000).tobytes()) as other:
+        def redirect(request, reply):
+            reply.status = 307
+            reply.set("Location", other.url + "/elsewhere")
+
+        s3.edit = redirect
+        assert np.array_equal(read("s3://bucket/moved", 1000), data_of(1000))
+        assert other.requests
+        for request in other.requests:
+            text = str(request.headers)
+            assert "authorization" not in text and KEY not in text and TOKEN not in text and "x-amz" not in text
+
+
+def test_the_bucket_can_be_in_the_host(s3, moto):
+    data = data_of(1000)
+    with Proxy(data.tobytes(), check=servers.check_signature) as proxy:
+        options = f"#style=host&endpoint=http://localhost:{proxy.port}"
+        assert np.array_equal(read("s3://bucket/k", 1000, options), data)
+        assert {(request.header("host"), request.path) for request in proxy.requests} == {(f"bucket.localhost:{proxy.port}", "/k")}
+
+
+def test_buckets_with_dots(s3, moto):
+    moto.put("/with.dots/k", b"dots")
+    assert bytes(read("s3://with.dots/k", 4)) == b"dots"
+
+
+def test_the_endpoint_may_have_a_path(s3):
+    with Proxy(b"0123456789", check=servers.check_signature) as proxy:
+        assert bytes(read("s3://bucket/k", 4, f"#endpoint={proxy.url}/a/b/")) == b"0123"
+        assert proxy.requests[0].path == "/a/b/bucket/k"
+
+
+def test_endpoints_of_the_environment(s3, moto, monkeypatch):
+    moto.put("/bucket/where", b"where")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.url)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    assert bytes(read("s3://bucket/where", 5)) == b"where"
+    monkeypatch.setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")
+    with pytest.raises(umem.ValueError, match=r'host "bucket\.s3\.eu-west-1\.amazonaws\.com" is not allowed'):
+        open_with("s3://bucket/where", "127.0.0.1")
+
+
+def open_with(name, hosts):
+    return umem.S3(name, connections=1, hosts=hosts)
+
+
+def test_only_allowed_hosts(s3, moto):
+    moto.put("/bucket/hosts", b"hosts")
+    open_with("s3://bucket/hosts", f"127.0.0.1:{s3.port}").close()
+    with pytest.raises(umem.ValueError, match="not allowed"):
+        open_with("s3://bucket/hosts", "example.org")
+
+
+# ---- credentials ----
+
+
+@pytest.fixture
+def no_keys(s3, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    return s3
+
+
+def write_file(path, text):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+KEYS_OF_FILE = f"aws_access_key_id = {KEY}\naws_secret_access_key={SECRET}\n"
+
+
+@pytest.mark.parametrize("name, text, profile", [
+    ("credentials", f"[default]\n{KEYS_OF_FILE}", None),
+    ("credentials", f"# comment\n; another\n\n[other]\naws_access_key_id=x\n[default]\r\n{KEYS_OF_FILE}", None),
+    ("credentials", f"[mine]\n{KEYS_OF_FILE}[default]\naws_access_key_id=x\naws_secret_access_key=y", "mine"),
+    ("config", f"[default]\n{KEYS_OF_FILE}", None),
+    ("config", f"[profile mine]\ns3 =\n  addressing_style = path\n{KEYS_OF_FILE}", "mine"),
+    ("config", f"[ profile   mine ]\n  \n{KEYS_OF_FILE.upper().split('=')[0]}={KEY}\n{KEYS_OF_FILE.split(chr(10))[1]}\n", "mine")])
+@pytest.mark.parametrize("how", ["variable", "option"])
+def test_keys_of_files(no_keys, moto, tmp_path, monkeypatch, name, text, profile, how):
+    moto.put("/bucket/file", b"file")
+    write_file(tmp_path / ".aws" / name, text)
+    options = ""
+    if profile and how == "variable":
+        monkeypatch.setenv("AWS_PROFILE", profile)
+    elif profile:
+        options = f"#profile={profile}"
+    assert bytes(read("s3://bucket/file", 4, options)) == b"file"
+
+
+def test_places_of_files(no_keys, moto, tmp_path, monkeypatch):
+    moto.put("/bucket/file", b"file")
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(write_file(tmp_path / "keys", f"[default]\n{KEYS_OF_FILE}")))
+    monkeypatch.setenv("AWS_CONFIG_FILE", "~/settings")
+    write_file(tmp_path / "settings", f"[default]\nregion = {servers.REGION}\nendpoint_url = {no_keys.url}\n")
+    assert bytes(read("s3://bucket/file", 4)) == b"file"
+
+
+def test_a_profile_of_the_options_counts_more_than_variables(s3, moto, tmp_path, monkeypatch):
+    moto.put("/bucket/file", b"file")
+    write_file(tmp_path / ".aws" / "credentials", f"[mine]\n{KEYS_OF_FILE}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "wrong")
+    assert bytes(read("s3://bucket/file", 4, "#profile=mine")) == b"file"
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    with pytest.raises(umem.OSError, match="403"):
+        umem.open("s3://bucket/file")
+
+
+def test_a_session_token_is_sent_and_signed(s3, moto, monkeypatch):
+    moto.put("/bucket/token", b"token")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    assert bytes(read("s3://bucket/token", 5)) == b"token"
+    assert {request.header("x-amz-security-token") for request in s3.requests} == {TOKEN}
+
+
+def test_anonymous_requests_have_no_signature(no_keys, moto):
+    moto.put("/bucket/public", b"public")
+    no_keys.check = lambda request: "signed" if request.header("authorization") else None
+    no_keys.target = b"public"
+    assert bytes(read("s3://bucket/public", 6, "#anonymous=yes")) == b"public"
+
+
+BAD = "this is no secret"
+
+
+@pytest.mark.parametrize("text, why", [
+    (f"[default]\naws_access_key_id={KEY}\n", "only one of"),
+    (f"{KEYS_OF_FILE}", "before the first"),
+    (f"[default]\n{KEYS_OF_FILE}\n{BAD}\n", "line 5: this is neither"),
+    (f"[default\n{KEYS_OF_FILE}", "line 1: this section does not end"),
+    (f"[default] {BAD}\n{KEYS_OF_FILE}", "does not end"),
+    (f"[]\n{KEYS_OF_FILE}", "no name"),
+    (f"[default]\n={BAD}\n", "no name"),
+    (f"[default]\n{KEYS_OF_FILE}{KEYS_OF_FILE}", "twice"),
+    (f"[default]\n{KEYS_OF_FILE}[default]\n", "section is there twice"),
+    (f"[other]\n{KEYS_OF_FILE}", "no credentials"),
+    ("[default]\nregion=x\n", "no access key"),
+    ("[default]\ncredential_process = /bin/false\n", "credential_process"),
+    ("[default]\nsso_session = x\n", "sso_session"),
+    ("[default]\nrole_arn = x\nsource_profile = y\n", "role_arn"),
+    (f"[default]\naws_access_key_id={KEY} {BAD}\naws_secret_access_key={SECRET}\n", "too long, or"),
+    (f"[default]\naws_access_key_id={KEY}\naws_secret_access_key={300 * 'x'}\n", "too long, or"),
+    (f"[default]\naws_access_key_id={KEY}\naws_secret_access_key=\x7f{SECRET}\n", "too long, or"),
+    (f"[default]\n{KEYS_OF_FILE}\0", "value 0"),
+    (f"[default]\n{KEYS_OF_FILE}" + 70000 * "# comment comment\n", "1 MiB")])
+def test_malformed_files_are_refused_without_showing_them(no_keys, tmp_path, text, why):
+    write_file(tmp_path / ".aws" / "credentials", text)
+    with pytest.raises(umem.Error, match=why) as found:
+        umem.open("s3://bucket/k")
+    for secret in (KEY, SECRET, BAD):
+        assert secret not in str(found.value)
+
+
+def test_files_that_others_may_write_are_refused(no_keys, tmp_path):
+    path = write_file(tmp_path / ".aws" / "credentials", f"[default]\n{KEYS_OF_FILE}")
+    path.chmod(0o666)
+    with pytest.raises(umem.OSError, match="every user may write"):
+        umem.open("s3://bucket/k")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(umem.OSError, match="no regular file"):
+        umem.open("s3://bucket/k")
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(umem.OSError, match="credentials"):
+        umem.open("s3://bucket/k")
+
+
+def test_without_credentials_the_message_says_what_to_do(no_keys):
+    with pytest.raises(umem.OSError, match=r"AWS_ACCESS_KEY_ID .* anonymous"):
+        umem.open("s3://bucket/k")
+
+
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"])
+def test_half_of_the_keys_is_an_error(s3, monkeypatch, name):
+    monkeypatch.delenv(name)
+    with pytest.raises(umem.OSError, match="only one of"):
+        umem.open("s3://bucket/k")
+
+
+LEAKS = f"""
+import os, sys
+import umem
+umem.ledger.enable() if hasattr(umem, "ledger") and hasattr(umem.ledger, "enable") else None
+shown = []
+def show(function):
+    try:
+        shown.append(repr(function()))
+    except Exception as error:
+        shown.append(repr(error) + str(error))
+        while error.__context__ is not None:
+            error = error.__context__
+            shown.append(repr(error))
+for name in ("s3://bucket/k", "s3://bucket/missing", "s3://bucket/k#region=other", "s3://nowhere/k",
+             "s3://bucket/k#endpoint=http://127.0.0.1:1&retries=0"):
+    def read():
+        place = umem.open("log+" + name + ("&" if "#" in name else "#") + "file=" + sys.argv[1])
+        show(lambda: place)
+        show(lambda: place.info)
+        show(lambda: place.upstream)
+        array = umem.empty(4, "uint8", place)
+        show(lambda: array)
+        show(lambda: array.to("host:"))
+        show(lambda: umem.at(place, 1 << 40, 1, "uint8").to("host:"))
+        place.close()
+    show(read)
+    def write():
+        with umem.open(name + ("&" if "#" in name else "#") + "mode=w") as place:
+            show(lambda: place)
+            array = umem.empty(4, "uint8", place)
+            array[:] = 1
+            show(lambda: place.flush())
+    show(write)
+show(lambda: umem.describe() if hasattr(umem, "describe") else None)
+print("\\n".join(shown))
+"""
+
+
+def test_no_credential_is_in_messages_logs_or_reprs(s3, moto, tmp_path, monkeypatch):
+    moto.put("/bucket/k", b"1234")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
+    monkeypatch.setenv("UMEM_LEDGER", str(tmp_path / "ledger"))
+    done = subprocess.run([sys.executable, "-c", LEAKS, tmp_path / "log"], capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert b"s3://bucket/missing" in done.stdout and b"404" in done.stdout
+    texts = [done.stdout, done.stderr] + [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(texts) > 2
+    for secret in (KEY, SECRET, TOKEN):
+        for text in texts:
+            assert secret.encode() not in text and urllib.parse.quote(secret).encode() not in text
