@@ -28,6 +28,7 @@
 #include <umem/mmap.h>     /* mmap */
 #include <umem/shm.h>      /* shm */
 #include <umem/url.h>      /* http https */
+#include <umem/s3.h>       /* s3 */
 #include <umem/cuda.h>     /* cuda cuda-async cuda-host cuda-managed cuda-prefetch */
 #include <umem/pool.h>     /* pool */
 #include <umem/pool_on.h>  /* pool-on */

@@ -19,7 +19,7 @@ import umem.formats
 SECTIONS = {
     "Arrays": "Array Ghosts empty zeros ones full empty_like zeros_like full_like arange asarray from_dlpack from_arrow at memmap "
               "concatenate stack save load create_npy open_npy DType dtype",
-    "Places": "Place Info host open default set_default using Host File MMap Shm Url Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
+    "Places": "Place Info host open default set_default using Host File MMap Shm Url S3 Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",
     "Adaptors": "Limit Stats Track Debug Retry Log Fault Guarded External",
     "Files of named arrays": "formats.open formats.load formats.save formats.Archive formats.ArrayInfo",

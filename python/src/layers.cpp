@@ -190,6 +190,7 @@ void bind_layers(nb::module_ &m) {
   m.def("_pool_regions", pool_regions);
   m.def("_fixed_stats", fixed_stats);
   m.def("_limit_used", [](Place &place) { return number<umemLimit, umemLimit_used>(place); });
+  m.def("_s3_abandon", [](Place &place) { number<umemS3, umemS3_abandon>(place); });
   m.def("_log_number", [](Place &place) { return number<umemLog, umemLog_number>(place); });
   m.def("_debug_get", debug_get);
   m.def("_debug_check", [](Place &place) { number<umemDebug, umemDebug_check>(place); });

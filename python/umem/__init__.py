@@ -9,7 +9,7 @@
         array[1:, ::2] = 2                            # indices and slices are views
         there = array.to(umem.host())                 # on another place
 
-Places: Host, File, MMap, Shm, Url, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
+Places: Host, File, MMap, Shm, Url, S3, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 External, Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
 arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
@@ -39,7 +39,7 @@ from .others import cuda_core_resource, place_of, use_in_cupy, use_in_numba, use
 from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, External, File, Fixed, Host, Info, MMap, Place, Pool,
-    PoolOn, Retry, Shm, Url, default, open as open, set_default, using,
+    PoolOn, Retry, S3, Shm, Url, default, open as open, set_default, using,
 )
 from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start, start_many
 
@@ -47,7 +47,7 @@ from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_thre
 __all__ = [
     "Array", "Binning", "Block", "Blocks", "Cuda", "CudaAsync", "CudaHost", "CudaManaged", "CudaPrefetch", "DType",
     "Debug", "External", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
-    "Place", "Pool", "PoolOn", "Retry", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
+    "Place", "Pool", "PoolOn", "Retry", "S3", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
     "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "full", "full_like",
     "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "place_of", "save",
@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 _core._set_places({cls._kind: cls for cls in (
-    Place, Host, File, MMap, Shm, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning,
+    Place, Host, File, MMap, S3, Shm, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, Pool, PoolOn, Fixed, Binning,
     Retry, External, Limit, Stats, Track, Debug, Log, Fault, Guarded)} | {"http": Url, "https": Url})
 __version__: str = _core._version()
 

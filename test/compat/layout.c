@@ -42,7 +42,7 @@ TEST_CASE(the_base_of_a_context) {
 
 TEST_CASE(contexts) {
   EXPECT(SIZE(umemHost, 640), OFFSET(umemHost, super, 0), CONTEXT(umemFile), CONTEXT(umemMMap),
-         CONTEXT(umemShm), CONTEXT(umemUrl), CONTEXT(umemCuda), CONTEXT(umemCudaHost),
+         CONTEXT(umemShm), CONTEXT(umemUrl), CONTEXT(umemS3), CONTEXT(umemCuda), CONTEXT(umemCudaHost),
          CONTEXT(umemCudaManaged), CONTEXT(umemCudaAsync), CONTEXT(umemPool), CONTEXT(umemPoolOn),
          CONTEXT(umemFixed), CONTEXT(umemBinning), CONTEXT(umemCudaPrefetch), CONTEXT(umemLimit),
          CONTEXT(umemStats), CONTEXT(umemTrack), CONTEXT(umemDebug), CONTEXT(umemRetry),
@@ -109,6 +109,11 @@ TEST_CASE(web_servers) {
          OFFSET(umemUrlOptions, hosts, 104), LEAST(umemUrlOptions, 112));
   EXPECT(OFFSET(umemUrlStats, requests, 8), OFFSET(umemUrlStats, retries, 16),
          OFFSET(umemUrlStats, nbytes, 24), LEAST(umemUrlStats, 32));
+  EXPECT(OFFSET(umemS3Options, region, 8), OFFSET(umemS3Options, endpoint, 16),
+         OFFSET(umemS3Options, profile, 24), OFFSET(umemS3Options, style, 32),
+         OFFSET(umemS3Options, anonymous, 36), OFFSET(umemS3Options, length, 40),
+         OFFSET(umemS3Options, part, 48), OFFSET(umemS3Options, url, 56), LEAST(umemS3Options, 64),
+         NUMBER(umemS3StylePath, 1), NUMBER(umemS3StyleHost, 2));
   EXPECT(NUMBER(umemUrlVersion1, 1), NUMBER(umemUrlVersion2, 2), NUMBER(umemUrlRedirectsSame, 1),
          NUMBER(umemUrlRedirectsNone, 2), NUMBER(umemUrlDevice, 9));
 }

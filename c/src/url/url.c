@@ -253,7 +253,7 @@ static bool check_headers(umemVirtual *ctx, umemUrlOptions const *options) {
 
 static bool has_line_end(char const *text) { return text && text[strcspn(text, "\r\n")]; }
 
-static bool check_options(umemVirtual *ctx, umemUrlOptions const *options) {
+bool umemUrl_check_options(umemVirtual *ctx, umemUrlOptions const *options) {
   if (!options->connections || options->connections > UMEM_URL_CONNECTIONS)
     return UMEM_FAIL(ctx, umemValueError, "%" PRIu32 " connections: right would be 1 to %d",
                      options->connections, UMEM_URL_CONNECTIONS);
@@ -308,7 +308,7 @@ umemStatusType umemUrl_construct(void *ctx, umemKind const *kind, umemUrlWish co
   memset(ctx, 0, kind->scheme.context_size);
   umem_construct(self, kind, NULL);
   bool good = umem_read_sized(self, &options, sizeof options, wish->options, "umemUrlOptions") &&
-              check_options(self, &options);
+              umemUrl_check_options(self, &options);
   Place *place = good ? new_place(self) : NULL;
   if (open_place(self, wish, &options, place)) {
     ((umemUrl *)ctx)->impl = place;

@@ -19,6 +19,9 @@ umemStatusType umemUrl_construct(void *ctx, umemKind const *kind, umemUrlWish co
 /* The requests of ctx, a context that umemUrl_construct has made. */
 umemFetch *umemUrl_fetch_of(umemVirtual *ctx);
 
+/* Whether the options can be used. Otherwise a status on ctx. */
+bool umemUrl_check_options(umemVirtual *ctx, umemUrlOptions const *options);
+
 /* ---- methods: see umem/virtual.h ---- */
 
 void umemUrlContext_dtor(umemVirtual *ctx);

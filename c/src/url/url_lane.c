@@ -368,6 +368,13 @@ static bool take_length(umemFetch *fetch, umemFetchCall const *call) {
   return true;
 }
 
+/* Whether an object has no bytes, of which S3 says no more than that the range is not there. */
+static bool is_empty(umemFetch *fetch) {
+  umemFetchCall call = {.what = "open", .method = "HEAD"};
+  return umemFetch_call(fetch, &call) && call.reply.status == 200 && !call.reply.malformed &&
+         call.reply.has_length && !call.reply.length;
+}
+
 bool umemFetch_pin(umemFetch *fetch) {
   char first[2];
   umemFetchCall call = {.what = "open",
@@ -375,7 +382,9 @@ bool umemFetch_pin(umemFetch *fetch) {
                         .range = "0-0",
                         .answer = first,
                         .answer_size = sizeof first};
-  if (!umemFetch_call(fetch, &call) || !take_length(fetch, &call)) return false;
+  if (!umemFetch_call(fetch, &call)) return false;
+  if (call.reply.status == 416 && !call.reply.has_total && is_empty(fetch)) return true;
+  if (!take_length(fetch, &call)) return false;
   fetch->pin = call.reply;
   bool pinned = *call.reply.etag || *call.reply.modified;
   return pinned || fetch->options.unpinned || !fetch->length ||

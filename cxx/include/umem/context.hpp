@@ -111,6 +111,19 @@ public:
   UMEM_KIND_OF_CONTEXT(Url, "https")
 };
 
+/* An object in a bucket, "s3://BUCKET/KEY", in mode "r" or "w"; addresses are byte offsets. The
+ * destructor completes an object of mode "w" as umem_dtor does: call flush() to see a failure. */
+class S3 : public Context {
+public:
+  explicit S3(std::string const &url, char const *mode = "r",
+              umemS3Options const &options = UMEM_S3_OPTIONS_INIT);
+
+  /* Gives up an object of mode "w": umemS3_abandon. */
+  void abandon() const { detail::check_status(umemS3_abandon(c_struct())); }
+
+  UMEM_KIND_OF_CONTEXT(S3, "s3")
+};
+
 /* Memory that several processes of one machine share; addresses are pointers. */
 class Shm : public Context {
 public:
@@ -376,6 +389,11 @@ UMEM_INLINE umemUrlStats Url::stats() const {
   detail::check_status(umemUrl_stats(c_struct(), &found));
   return found;
 }
+
+UMEM_INLINE S3::S3(std::string const &url, char const *mode, umemS3Options const &options)
+    : Context(make<umemS3>([name = detail::c_path(url), mode, &options](umemS3 *ctx) {
+        return umemS3_ctor_with(ctx, name, mode, &options);
+      })) {}
 
 UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(umemShm_ctor, nullptr, capacity)) {}
 
