@@ -5,6 +5,7 @@
 has() {
   case $1 in
     cmocka | benchmark | gtest) pkg-config --exists "$1" ;;
+    libcurl) python3 -c 'import ctypes; ctypes.CDLL("libcurl.so.4")' ;;
     venv) python3 -c 'import ensurepip, venv' ;;
     python-headers) [ -e "$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] ;;
     clang-runtime)
@@ -68,6 +69,7 @@ package_of() {
     cmocka) echo libcmocka-dev ;;
     benchmark) echo libbenchmark-dev ;;
     gtest) echo libgtest-dev ;;
+    libcurl) echo libcurl4 ;; # since Debian 13 a name of libcurl4t64
     venv) echo python3 python3-venv ;;
     python-headers) echo python3-dev ;;
     python-libs) echo zlib1g-dev libffi-dev libssl-dev ;;

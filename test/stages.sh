@@ -28,6 +28,8 @@
 #   reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
+# - url: places behind a URL and in buckets, by the Python package, over nginx, moto's S3, and a proxy that misbehaves; all on
+#   127.0.0.1.
 # - libraries: the tests of the package that need dask, h5py, zarr, xarray, pandas, pyarrow, JAX, matplotlib, ml_dtypes or
 #   pyright, with these. wheel: wheels for x86-64 and AArch64, and their tests without a compiler. freethreaded: the package
 #   and extensions in Python without a GIL, with AddressSanitizer.
@@ -50,14 +52,15 @@ source "$root/test/freethreaded/stage.sh"
 # with sanitizers, and each thing that users do. The longest first, and mpi as soon as it may begin: the short ones
 # fill what is left of the processors. Of the quick ones the longest is the last: it alone uses all processors to its
 # end.
-all_stages=(gcc asan tsan mpi install docs examples cuda python symbols includes format)
+all_stages=(gcc asan tsan mpi install docs examples cuda python url symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
 nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
-  examples nvcc cppcheck cuda python libraries wheel freethreaded symbols includes format)
+  examples nvcc cppcheck cuda python url libraries wheel freethreaded symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
+  [python]=package [url]=package
   [asan]=asan [asan_cxx]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan [docs]=doc [browser]=doc)
 
 declare -A stage_needs=(
@@ -87,6 +90,7 @@ declare -A stage_needs=(
   [install]="gcc g++ cmake make pkg-config cli11 nlohmann-json zlib"
   [packages]="gcc g++ cmake make pkg-config cli11 nlohmann-json zlib"
   [python]="gcc g++ cmake nlohmann-json zlib python-package"
+  [url]="gcc g++ cmake nlohmann-json zlib openssl libcurl python-package python-servers"
   [libraries]="gcc g++ nlohmann-json zlib python-libraries"
   [wheel]="gcc g++ nlohmann-json zlib python-package arm64-gcc arm64-g++ qemu-aarch64"
   [freethreaded]="gcc g++ make python-libs"
@@ -626,6 +630,35 @@ stage_python() {
   show_pytest "$build/python-driver/tests.log"
   check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
   return $status
+}
+
+# The servers run without root, and end with the tests. Debian's package of nginx starts a server: where it is not installed,
+# its files are enough.
+stage_url() {
+  if [ ! -x "$package_python/bin/python" ]; then
+    echo "skipped - places behind a URL: the Python package needs Python 3.11, and this machine has an older one"
+    return
+  fi
+  if ! find_nginx "$build/url-nginx"; then
+    echo "skipped - places behind a URL: there is no nginx, and its package cannot be fetched"
+    return
+  fi
+  local folder=$build/url status=0
+  check "pip installs the package from the tree" install_package "$package_python" "$build/python-build"
+  mkdir -p "$folder"
+  (cd "$folder" && UMEM_TEST_NGINX=$nginx UMEM_TEST_MOTO=$servers_python/bin/python \
+    "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" "$root/test/url") \
+    > "$folder/tests.log" 2>&1 || status=$?
+  show_pytest "$folder/tests.log"
+  return $status
+}
+
+# Sets nginx to the program: that of the system, or one unpacked below the folder $1.
+find_nginx() {
+  nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) && return
+  nginx=$1/usr/sbin/nginx
+  [ ! -x "$nginx" ] || return 0
+  mkdir -p "$1" && (cd "$1" && apt-get download nginx && dpkg-deb -x nginx_*.deb .) && [ -x "$nginx" ]
 }
 
 # What pytest --verbose has written to the file $1, a line a test.

@@ -42,11 +42,11 @@ TEST_CASE(the_base_of_a_context) {
 
 TEST_CASE(contexts) {
   EXPECT(SIZE(umemHost, 640), OFFSET(umemHost, super, 0), CONTEXT(umemFile), CONTEXT(umemMMap),
-         CONTEXT(umemShm), CONTEXT(umemUrl), CONTEXT(umemS3), CONTEXT(umemCuda), CONTEXT(umemCudaHost),
-         CONTEXT(umemCudaManaged), CONTEXT(umemCudaAsync), CONTEXT(umemPool), CONTEXT(umemPoolOn),
-         CONTEXT(umemFixed), CONTEXT(umemBinning), CONTEXT(umemCudaPrefetch), CONTEXT(umemLimit),
-         CONTEXT(umemStats), CONTEXT(umemTrack), CONTEXT(umemDebug), CONTEXT(umemRetry),
-         CONTEXT(umemLog), CONTEXT(umemFault), CONTEXT(umemGuarded));
+         CONTEXT(umemShm), CONTEXT(umemUrl), CONTEXT(umemS3), CONTEXT(umemCuda),
+         CONTEXT(umemCudaHost), CONTEXT(umemCudaManaged), CONTEXT(umemCudaAsync), CONTEXT(umemPool),
+         CONTEXT(umemPoolOn), CONTEXT(umemFixed), CONTEXT(umemBinning), CONTEXT(umemCudaPrefetch),
+         CONTEXT(umemLimit), CONTEXT(umemStats), CONTEXT(umemTrack), CONTEXT(umemDebug),
+         CONTEXT(umemRetry), CONTEXT(umemLog), CONTEXT(umemFault), CONTEXT(umemGuarded));
 }
 
 TEST_CASE(blocks) {

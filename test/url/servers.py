@@ -50,7 +50,7 @@ def end(process):
 
 
 def start(command, port, log):
-    """A server that fails to take its port, which another program may have by now, is started by the caller again."""
+    """Starts a server, and returns when it listens on port. Raises RuntimeError if another program has taken the port."""
     with open(log, "ab") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     try:
@@ -104,7 +104,7 @@ pid {folder}/nginx.pid;
 {user}
 events {{ worker_connections 1024; }}
 http {{
-  access_log {access};
+  access_log off;
   sendfile on;
   keepalive_requests 100000;
   client_body_temp_path {folder}/body;
@@ -133,22 +133,21 @@ http {{
 class Nginx:
     """nginx over the files of a folder: the URLs plain and secure, and the file authority."""
 
-    def __init__(self, folder, root, workers=1, access=True):
+    def __init__(self, folder, root, workers=1):
         self.folder, self.root = Path(folder), Path(root)
         self.authority = make_authority(self.folder, "authority")
         make_certificate(self.folder, self.authority)
-        self.access = self.folder / "access.log"
         # "user:pass word", as `openssl passwd -apr1` writes it
         hashed = subprocess.run(["openssl", "passwd", "-apr1", "pass word"], check=True, capture_output=True, text=True).stdout
         (self.folder / "users").write_text(f"user:{hashed}")
-        again(lambda: self._start(workers, access))
+        again(lambda: self._start(workers))
 
-    def _start(self, workers, access):
+    def _start(self, workers):
         plain, secure = free_port(), free_port()
         (self.folder / "nginx.conf").write_text(_NGINX.format(
             folder=self.folder, root=self.root, plain=plain, secure=secure, workers=workers,
-            access=self.access if access else "off", user="user root;" if os.geteuid() == 0 else ""))
-        program = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+            user="user root;" if os.geteuid() == 0 else ""))
+        program = os.environ.get("UMEM_TEST_NGINX") or shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
         command = [program, "-p", str(self.folder), "-e", str(self.folder / "error.log"), "-c", str(self.folder / "nginx.conf")]
         self.process = start(command, plain, self.folder / "nginx.log")
         self.port, self.plain, self.secure = plain, f"http://{HOST}:{plain}", f"https://{HOST}:{secure}"

@@ -3,7 +3,6 @@
 #define UMEM_S3_H
 
 #include <umem/base.h>
-#include <umem/url.h>
 
 /* The bytes of one object of a bucket. Requests are signed (AWS signature 4) by libcurl 7.88 or
  * later; older ones read with the option anonymous only.
@@ -23,8 +22,8 @@
  * - umem_flush completes it: it sends what is left, with zeros for bytes that nothing has written.
  *   Afterwards no block can be allocated and no byte written. Without a block the object is empty.
  * - umem_dtor completes it if nothing has failed on the context since it was constructed, and all
- *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload, leaves
- *   an older object as it was, and records umemIOError with the reason. Without a block, and after
+ *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
+ *   leaves an older object as it was, and records umemIOError with the reason. Without a block, and after
  *   umemS3_abandon, there is nothing to make, and it records nothing.
  * An object of one part is one request (PUT); a longer one is a multipart upload. A process that
  * is killed may leave an unfinished upload, which is no object but is stored: let a rule of the
@@ -48,6 +47,8 @@ typedef enum umemS3Style {
   umemS3StyleHost      /* https://BUCKET.ENDPOINT/KEY */
 } umemS3Style;
 
+struct umemUrlOptions; /* url.h */
+
 /* Options of umemS3_ctor_with. Texts are borrowed for the call. */
 typedef struct umemS3Options {
   size_t size; /* sizeof(umemS3Options) as the caller was compiled */
@@ -60,10 +61,10 @@ typedef struct umemS3Options {
    * these. NULL: AWS_PROFILE, AWS_DEFAULT_PROFILE, or "default" */
   char const *profile;
   umemS3Style style;
-  uint32_t anonymous;        /* 1: requests are not signed, and no credentials are looked for */
-  uint64_t length;           /* mode w: the most bytes that the object will have; 0: unknown */
-  uint64_t part;             /* mode w: bytes of a part, 5 MiB to 5 GiB; 0: see umemS3 */
-  umemUrlOptions const *url; /* connections, retries, time limits; NULL: the defaults */
+  uint32_t anonymous; /* 1: requests are not signed, and no credentials are looked for */
+  uint64_t length;    /* mode w: the most bytes that the object will have; 0: unknown */
+  uint64_t part;      /* mode w: bytes of a part, 5 MiB to 5 GiB; 0: see umemS3 */
+  struct umemUrlOptions const *url; /* connections, retries, time limits; NULL: the defaults */
 } umemS3Options;
 
 /* The defaults. */
@@ -89,8 +90,8 @@ UMEM_EXTERN umemStatusType umemS3_ctor(umemS3 *ctx, char const *url, char const 
 UMEM_EXTERN umemStatusType umemS3_ctor_with(umemS3 *ctx, char const *url, char const *mode,
                                             umemS3Options const *options);
 
-/* Gives up the object of a context of mode "w": later writes fail, and umem_dtor ends the upload. An
- * older object remains as it was. Does nothing in mode "r", or if the object is complete. Errors:
+/* Gives up the object of a context of mode "w": later writes fail, and umem_dtor ends the upload.
+ * An older object remains as it was. Does nothing in mode "r", or if the object is complete. Errors:
  * umemTypeError for another context. */
 UMEM_EXTERN umemStatusType umemS3_abandon(umemS3 *ctx);
 

@@ -3,8 +3,7 @@
  *   s3_config.c   credentials, region and server
  *   s3_upload.c   the parts of an object that is written
  *   s3.c          the signer, and the place */
-#include "url/s3_config.h"
-#include "url/s3_upload.h"
+#include "url/s3.h"
 #include "url/url.h"
 #include "base/number.h"
 #include "core/context.h"
@@ -16,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <umem/host.h>
-#include <umem/s3.h>
 
 extern umemKind const umem_s3_kind; /* below */
 
@@ -127,9 +125,7 @@ static uintptr_t writer_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
   return writer_alloc(ctx, nmemb * size);
 }
 
-static void writer_free(umemVirtual *ctx, uintptr_t adr) {
-  umemS3Upload_free(upload_of(ctx), adr);
-}
+static void writer_free(umemVirtual *ctx, uintptr_t adr) { umemS3Upload_free(upload_of(ctx), adr); }
 
 static uintptr_t writer_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
   return umemS3Upload_begins(upload_of(ctx), adr) ? adr : UINTPTR_MAX;
@@ -139,8 +135,9 @@ static uintptr_t writer_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
   uint64_t size = umemS3Upload_begins(upload_of(ctx), adr);
   if (!size) return UINTPTR_MAX;
   if (old_size > size)
-    umemVirtual_fail(ctx, umemValueError, "the block at %" PRIuPTR " has %" PRIu64 " bytes, not %zu",
-                     adr, size, old_size);
+    umemVirtual_fail(ctx, umemValueError,
+                     "the block at %" PRIuPTR " has %" PRIu64 " bytes, not %zu", adr, size,
+                     old_size);
   else if (new_size > size)
     umemVirtual_fail(ctx, umemNotSupportedError,
                      "a block of an object that is written cannot become longer");
@@ -235,7 +232,8 @@ static bool read_options(umemVirtual *ctx, umemS3Options const *given, umemS3Opt
     return UMEM_FAIL(ctx, umemValueError,
                      "a part of %" PRIu64 " bytes: right would be 5 MiB to 5 GiB", options->part);
   if (url->user || url->password || url->bearer)
-    return UMEM_FAIL(ctx, umemValueError, "requests to S3 are signed: they have no user and no token");
+    return UMEM_FAIL(ctx, umemValueError,
+                     "requests to S3 are signed: they have no user and no token");
   return true;
 }
 

@@ -3,7 +3,7 @@
  * AWS's files have sections "[profile NAME]" (of the file credentials: "[NAME]") of lines
  * "name = value". Indented lines belong to the line above, and are skipped. Messages name a file
  * and a line, and never show what is in it. */
-#include "url/s3_config.h"
+#include "url/s3.h"
 #include "base/files.h"
 #include "base/number.h"
 #include "core/status.h"
@@ -238,9 +238,9 @@ static bool take_keys(umemS3Config *config, char const *key_id, char const *secr
               !strpbrk(key_id, ":/") &&
               take_visible(config->secret, sizeof config->secret, secret) &&
               take_visible(config->token, sizeof config->token, token ? token : "");
-  return good || UMEM_FAIL(NULL, umemIOError,
-                           "a key of %.100s is too long, or has characters that no key has",
-                           source);
+  return good ||
+         UMEM_FAIL(NULL, umemIOError,
+                   "a key of %.100s is too long, or has characters that no key has", source);
 }
 
 static bool take_keys_of(umemS3Config *config, Entries const *entries, char const *profile,
@@ -248,8 +248,7 @@ static bool take_keys_of(umemS3Config *config, Entries const *entries, char cons
   char source[128];
   snprintf(source, sizeof source, "the profile \"%.60s\"", profile);
   *found = entries->key_id || entries->secret;
-  return !*found ||
-         take_keys(config, entries->key_id, entries->secret, entries->token, source);
+  return !*found || take_keys(config, entries->key_id, entries->secret, entries->token, source);
 }
 
 static bool lacks_keys(char const *profile, Entries const *credentials, Entries const *rest) {
@@ -303,11 +302,11 @@ bool umemS3Config_read(umemS3Config *config, umemS3Options const *options) {
   if (!profile) profile = "default";
   *config = (umemS3Config){.anonymous = options->anonymous != 0, .style = options->style};
   File *files = calloc(2, sizeof *files);
-  if (!files) return UMEM_FAIL(NULL, umemMemoryError, "cannot allocate %zu bytes", 2 * sizeof *files);
+  if (!files)
+    return UMEM_FAIL(NULL, umemMemoryError, "cannot allocate %zu bytes", 2 * sizeof *files);
   Entries credentials = {NULL}, rest = {NULL};
-  bool read = (config->anonymous ||
-               read_entries(&files[0], "AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", profile,
-                            &credentials)) &&
+  bool read = (config->anonymous || read_entries(&files[0], "AWS_SHARED_CREDENTIALS_FILE",
+                                                 ".aws/credentials", profile, &credentials)) &&
               read_entries(&files[1], "AWS_CONFIG_FILE", ".aws/config", profile, &rest) &&
               find_keys(config, options, profile, &credentials, &rest) &&
               find_server(config, options, &rest);

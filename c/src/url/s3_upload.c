@@ -6,9 +6,9 @@
  * is free for another part. Whoever needs a buffer waits for one that is on its way; if there is
  * none, it fails.
  *
- * A failure of a sender ends the upload: each later call records it. The lock is never held during a
- * request. */
-#include "url/s3_upload.h"
+ * A failure of a sender ends the upload: each later call records it. The lock is never held during
+ * a request. */
+#include "url/s3.h"
 #include "base/number.h"
 #include "base/range.h"
 #include "base/thread.h"
@@ -21,9 +21,9 @@
 #include <string.h>
 
 enum {
-  spare_buffers = 4,           /* besides those in flight */
+  spare_buffers = 4, /* besides those in flight */
   most_senders = UMEM_URL_CONNECTIONS,
-  id_most = 1024,              /* characters of the number of an upload */
+  id_most = 1024, /* characters of the number of an upload */
   answer_size = 8 << 10,
   etag_size = sizeof((umemFetchReply *)0)->etag,
   url_size = 4096 + 3 * id_most + 64
@@ -70,7 +70,7 @@ struct umemS3Upload {
   Part *parts; /* once the size of parts is chosen: all that have blocks; owned */
   unsigned part_room;
   char id[3 * id_most + 1]; /* of the multipart upload, as in a URL; "": none */
-  bool begins;              /* a sender asks for the id */
+  bool begins;              /* a sender requests the id */
   bool complete, abandoned;
   umemAttempt failure; /* if has_failed */
   bool has_failed;
@@ -120,8 +120,8 @@ static bool refuse_answer(umemS3Upload *upload, umemFetchCall const *call, char 
 
 /* Sends a request, again while the server says that it may succeed later. Sets *code to the word of
  * its last error, or "". False, with a status, without an answer. */
-static bool ask(umemS3Upload *upload, umemFetchCall *call, char code[64]) {
-  enum { tries = 6, first_pause_ms = 200 };
+static bool request(umemS3Upload *upload, umemFetchCall *call, char code[64]) {
+  enum { tries = 6, first_wait_ms = 200 };
   static char const *const headers[] = {"Content-Type: application/octet-stream"};
   call->headers = headers;
   call->header_count = sizeof headers / sizeof *headers;
@@ -129,10 +129,9 @@ static bool ask(umemS3Upload *upload, umemFetchCall *call, char code[64]) {
     if (!umemFetch_call(upload->fetch, call)) return false;
     *code = 0;
     if (!find_code(call->answer, code) || !may_pass(code) || i + 1 == tries) return true;
-    struct timespec pause = {0, (long)first_pause_ms * 1000000L << i};
-    pause.tv_sec = pause.tv_nsec / 1000000000L;
-    pause.tv_nsec %= 1000000000L;
-    nanosleep(&pause, NULL); /* a signal makes it shorter */
+    uint64_t ms = (uint64_t)first_wait_ms << i;
+    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+    nanosleep(&time, NULL); /* a signal makes it shorter */
   }
 }
 
@@ -152,7 +151,7 @@ static bool take_id(umemS3Upload *upload, char const *id) {
   return *id;
 }
 
-/* Asks for the number of a multipart upload. */
+/* Requests the number of a multipart upload. */
 static bool begin_upload(umemS3Upload *upload) {
   char url[url_size], answer[answer_size], id[id_most + 1], code[64];
   snprintf(url, sizeof url, "%s?uploads=", upload->url);
@@ -162,7 +161,7 @@ static bool begin_upload(umemS3Upload *upload) {
                         .body = "",
                         .answer = answer,
                         .answer_size = sizeof answer};
-  if (!ask(upload, &call, code)) return false;
+  if (!request(upload, &call, code)) return false;
   if (call.reply.status != 200 || *code) return refuse_answer(upload, &call, code);
   return (find_element(answer, "UploadId", id, sizeof id) && take_id(upload, id)) ||
          UMEM_FAIL(upload->ctx, umemIOError,
@@ -170,7 +169,7 @@ static bool begin_upload(umemS3Upload *upload) {
                    umemFetch_label(upload->fetch));
 }
 
-/* Returns when there is a number; one thread asks for it. False if that has failed. */
+/* Returns when there is a number, which one thread requests. False if that has failed. */
 static bool ensure_begun(umemS3Upload *upload) {
   umemLock_acquire(&upload->lock);
   while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
@@ -189,9 +188,8 @@ static bool ensure_begun(umemS3Upload *upload) {
 /* Whether an answer to PUT has an ETag, as each of S3 does; copies it. */
 static bool take_etag(umemS3Upload *upload, umemFetchCall const *call, char etag[etag_size]) {
   if (!umemFetchReply_is_strong(&call->reply) || strpbrk(call->reply.etag, "<>&"))
-    return UMEM_FAIL(upload->ctx, umemIOError,
-                     "cannot %s %s: the answer of the server has no ETag", call->what,
-                     umemFetch_label(upload->fetch));
+    return UMEM_FAIL(upload->ctx, umemIOError, "cannot %s %s: the answer of the server has no ETag",
+                     call->what, umemFetch_label(upload->fetch));
   strcpy(etag, call->reply.etag);
   return true;
 }
@@ -207,7 +205,7 @@ static bool put(umemS3Upload *upload, char const *what, char const *url, void co
                         .body_size = size,
                         .answer = answer,
                         .answer_size = sizeof answer};
-  if (!ask(upload, &call, code)) return false;
+  if (!request(upload, &call, code)) return false;
   if (call.reply.status != 200 || *code) return refuse_answer(upload, &call, code);
   return take_etag(upload, &call, etag);
 }
@@ -232,7 +230,8 @@ static char *list_parts(umemS3Upload *upload, unsigned count, size_t *length) {
   size_t const each = etag_size + 80;
   char *list = malloc(count * each + 128);
   if (!list)
-    return UMEM_FAIL_NULL(upload->ctx, umemMemoryError, "no memory for the list of %u parts", count);
+    return UMEM_FAIL_NULL(upload->ctx, umemMemoryError, "no memory for the list of %u parts",
+                          count);
   char *out = list + sprintf(list, "<CompleteMultipartUpload>");
   for (unsigned i = 0; i < count; i++)
     out += sprintf(out, "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>", i + 1,
@@ -247,7 +246,7 @@ static bool is_there(umemS3Upload *upload, unsigned count) {
   char answer[answer_size], code[64], end[24];
   umemFetchCall call = {
       .what = "look at", .method = "HEAD", .answer = answer, .answer_size = sizeof answer};
-  if (!ask(upload, &call, code) || call.reply.status != 200) return false;
+  if (!request(upload, &call, code) || call.reply.status != 200) return false;
   snprintf(end, sizeof end, "-%u\"", count);
   size_t length = strlen(call.reply.etag), tail = strlen(end);
   return call.reply.has_length && call.reply.length == upload->end && length > tail &&
@@ -271,7 +270,7 @@ static bool join_parts(umemS3Upload *upload) {
                         .body_size = length,
                         .answer = answer,
                         .answer_size = sizeof answer};
-  bool answered = ask(upload, &call, code);
+  bool answered = request(upload, &call, code);
   free(list);
   if (!answered) return false;
   if (call.reply.status == 200 && !*code && strstr(answer, "<CompleteMultipartUploadResult"))
@@ -289,7 +288,7 @@ static bool abort_upload(umemS3Upload *upload) {
                         .url = url,
                         .answer = answer,
                         .answer_size = sizeof answer};
-  if (!ask(upload, &call, code)) return false;
+  if (!request(upload, &call, code)) return false;
   bool done = call.reply.status / 100 == 2 || !strcmp(code, "NoSuchUpload");
   return done || refuse_answer(upload, &call, code);
 }
@@ -513,8 +512,8 @@ static bool has_room(umemS3Upload *upload, uint64_t end) {
   uint64_t part = upload->part_size ? upload->part_size : UMEM_S3_PART_MOST;
   if (end <= part * umemS3PartsMost) return !upload->parts || reserve_parts(upload, end);
   return UMEM_FAIL(upload->ctx, umemMemoryError,
-                   "%s would have %" PRIu64 " bytes: with parts of %" PRIu64
-                   " it can have %" PRIu64 " (the option length chooses longer ones)",
+                   "%s would have %" PRIu64 " bytes: with parts of %" PRIu64 " it can have %" PRIu64
+                   " (the option length chooses longer ones)",
                    umemFetch_label(upload->fetch), end, part, part * umemS3PartsMost);
 }
 
@@ -775,7 +774,8 @@ static bool send_all(umemS3Upload *upload) {
     if (!buffer) return false;
     queue(upload, buffer);
   }
-  while (!upload->has_failed && wait_for_sender(upload)) {}
+  while (!upload->has_failed && wait_for_sender(upload)) {
+  }
   return is_usable(upload);
 }
 
@@ -814,7 +814,8 @@ static bool make_object(umemS3Upload *upload, bool whole) {
 
 bool umemS3Upload_complete(umemS3Upload *upload, bool whole) {
   umemLock_acquire(&upload->lock);
-  bool good = (upload->complete && upload->forks == umem_fork_count()) || make_object(upload, whole);
+  bool good =
+      (upload->complete && upload->forks == umem_fork_count()) || make_object(upload, whole);
   umemLock_release(&upload->lock);
   return good;
 }
@@ -828,7 +829,8 @@ uint64_t umemS3Upload_length(umemS3Upload *upload) {
 
 bool umemS3Upload_is_open(umemS3Upload *upload) {
   umemLock_acquire(&upload->lock);
-  bool open = !upload->complete && !upload->abandoned && upload->end && upload->forks == umem_fork_count();
+  bool open =
+      !upload->complete && !upload->abandoned && upload->end && upload->forks == umem_fork_count();
   umemLock_release(&upload->lock);
   return open;
 }

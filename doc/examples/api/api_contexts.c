@@ -132,6 +132,24 @@ static void object(void) {
   umem_dtor(&object);
 }
 
+static void bucket(void) {
+  setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9", true);
+  /* [umemS3_ctor] */
+  umemS3 found; /* with the credentials of the environment, or of ~/.aws */
+  if (umemS3_ctor(&found, "s3://bucket/table.bin", "r") != umemOK) puts(umem_thread_message());
+  umem_dtor(&found);
+  /* [/] */
+
+  /* [umemS3_ctor_with umemS3_abandon] */
+  umemS3 made;
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  options.anonymous = 1, options.length = (uint64_t)200 << 30;
+  umemS3_ctor_with(&made, "s3://bucket/new.bin", "w", &options);
+  umemS3_abandon(&made); /* no object after all */
+  umem_dtor(&made);
+  /* [/] */
+}
+
 static void shm(void) {
   char name[40];
   snprintf(name, sizeof name, "umem-doc-%d", (int)getpid());
@@ -647,6 +665,7 @@ int main(void) {
   files();
   descriptors();
   object();
+  bucket();
   shm();
   pools(&ram);
   adaptors(&ram);

@@ -1,16 +1,42 @@
-/* s3_upload.h - writes an object of S3 part by part, with bounded memory.
- *
- * Functions that return bool record a failure on the context of the fetch, and return false. Any
- * threads may call them at the same time, but for complete and destroy, after which no write may
- * run. */
-#ifndef UMEM_URL_S3_UPLOAD_H
-#define UMEM_URL_S3_UPLOAD_H
+/* s3.h - what a place in a bucket is made of: where requests go and how they are signed, and the
+ * upload of an object that is written. */
+#ifndef UMEM_URL_S3_H
+#define UMEM_URL_S3_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <umem/s3.h>
 
 #include "url/url_fetch.h"
+
+/* ==== from options, variables of the environment and AWS's files ==== */
+
+enum { umemS3UrlSize = 4096, umemS3BucketMost = 255, umemS3KeyMost = 1024 };
+
+/* Holds secrets: clear it with umemS3Config_clear. */
+typedef struct umemS3Config {
+  bool anonymous;
+  umemS3Style style;
+  char region[64];    /* no more than libcurl's signature takes */
+  char endpoint[512]; /* "https://host", without a slash at its end; "": AWS */
+  char key_id[257], secret[257];
+  char token[8193]; /* "": none */
+} umemS3Config;
+
+/* Fills in *config. Returns false, with a status of the thread, after a failure. */
+bool umemS3Config_read(umemS3Config *config, umemS3Options const *options);
+void umemS3Config_clear(umemS3Config *config);
+
+/* Writes the URL of requests for the object at url, "s3://BUCKET/KEY", to out: umemS3UrlSize bytes.
+ * False, with a status of the thread, after a failure. */
+bool umemS3Config_url(umemS3Config const *config, char const *url, char *out);
+
+/* ==== an object that is written part by part, with bounded memory ====
+ *
+ * Functions that return bool record a failure on the context of the fetch, and return false. Any
+ * threads may call them at the same time, but for complete and destroy, during which no write may
+ * run. */
 
 enum { umemS3PartsMost = 10000 };
 #define UMEM_S3_PART_LEAST ((uint64_t)5 << 20) /* of servers, but for the last part */
@@ -54,7 +80,8 @@ bool umemS3Upload_complete(umemS3Upload *upload, bool whole);
 /* The object is not to be made: later calls fail, and umemS3Upload_destroy ends what was sent. */
 void umemS3Upload_abandon(umemS3Upload *upload);
 
-/* Whether there are blocks, and the object is neither complete nor abandoned; not in a forked child. */
+/* Whether there are blocks, and the object is neither complete nor abandoned. False in a forked
+ * child. */
 bool umemS3Upload_is_open(umemS3Upload *upload);
 
 #endif

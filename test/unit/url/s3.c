@@ -1,0 +1,443 @@
+/* s3.c - a small S3 of the test, in threads: what an upload sends, and what becomes of it when the
+ * server fails; where credentials come from, and to which URL requests go. test/url has the same
+ * with moto's S3 and with signatures that are checked. */
+#include "cases.h"
+#include "temporary.h"
+#include "url/s3.h"
+#include "url_server.h"
+
+#include <limits.h>
+#include <sys/socket.h>
+
+static size_t const part_size = (size_t)5 << 20;
+enum { parts_most = 8, object_most = 40 << 20 };
+
+/* The bucket has one object. */
+typedef struct Bucket {
+  UrlServer *server;
+  pthread_mutex_t lock;
+  unsigned char *object, *parts[parts_most]; /* owned; NULL: none */
+  size_t object_size, sizes[parts_most];
+  unsigned begun, aborted, completed, puts;
+  char const *fails; /* the beginning of the method and the query of requests that fail */
+  int status;        /* of these */
+  unsigned failures; /* how many of them are left */
+} Bucket;
+
+static size_t length_of(UrlRequest const *request) {
+  char const *text = strcasestr(request->head, "\r\nContent-Length:");
+  return text ? strtoul(text + 17, NULL, 10) : 0;
+}
+
+static unsigned char *read_body(UrlRequest *request, size_t size) {
+  unsigned char *body = malloc(size + 1);
+  assert_non_null(body);
+  if (strcasestr(request->head, "\r\nExpect: 100-continue"))
+    url_head(request, "HTTP/1.1 100 Continue\r\n");
+  for (size_t done = 0; done < size;) {
+    ssize_t n = recv(request->fd, body + done, size - done, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    done += (size_t)n;
+  }
+  body[size] = 0;
+  return body;
+}
+
+static bool answer_text(UrlRequest *request, int status, char const *text) {
+  return url_head(request, "HTTP/1.1 %d Status\r\nContent-Length: %zu\r\n", status, strlen(text)) &&
+         url_send(request, text, strlen(text));
+}
+
+static void take_object(Bucket *bucket, unsigned char *bytes, size_t size) {
+  free(bucket->object);
+  bucket->object = bytes;
+  bucket->object_size = size;
+}
+
+static void join_parts(Bucket *bucket) {
+  unsigned char *bytes = malloc(object_most);
+  size_t size = 0;
+  assert_non_null(bytes);
+  for (unsigned i = 0; i < parts_most && bucket->parts[i]; i++) {
+    memcpy(bytes + size, bucket->parts[i], bucket->sizes[i]);
+    size += bucket->sizes[i];
+  }
+  take_object(bucket, bytes, size);
+}
+
+static bool put(Bucket *bucket, UrlRequest *request, unsigned char *body, size_t size) {
+  unsigned part = 0;
+  char const *query = strstr(request->path, "?partNumber=");
+  pthread_mutex_lock(&bucket->lock);
+  bucket->puts++;
+  if (query && sscanf(query, "?partNumber=%u&uploadId=id", &part) == 1) {
+    assert_in_range(part, 1, parts_most);
+    free(bucket->parts[part - 1]);
+    bucket->parts[part - 1] = body;
+    bucket->sizes[part - 1] = size;
+  } else {
+    take_object(bucket, body, size);
+  }
+  pthread_mutex_unlock(&bucket->lock);
+  return url_head(request, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"tag%u\"\r\n", part);
+}
+
+static bool post(Bucket *bucket, UrlRequest *request) {
+  bool begins = strstr(request->path, "?uploads=");
+  pthread_mutex_lock(&bucket->lock);
+  bucket->begun += begins;
+  bucket->completed += !begins;
+  if (!begins) join_parts(bucket);
+  pthread_mutex_unlock(&bucket->lock);
+  return answer_text(request, 200,
+                     begins ? "<R><UploadId>id</UploadId></R>"
+                            : "  <CompleteMultipartUploadResult></CompleteMultipartUploadResult>");
+}
+
+static bool fails(Bucket *bucket, UrlRequest const *request) {
+  char line[600];
+  snprintf(line, sizeof line, "%s %s", request->method, strchrnul(request->path, '?'));
+  pthread_mutex_lock(&bucket->lock);
+  bool failed =
+      bucket->fails && bucket->failures && !strncmp(line, bucket->fails, strlen(bucket->fails));
+  bucket->failures -= failed;
+  pthread_mutex_unlock(&bucket->lock);
+  return failed;
+}
+
+static bool answer(void *user, UrlRequest *request) {
+  Bucket *bucket = user;
+  size_t size = length_of(request);
+  unsigned char *body = read_body(request, size);
+  assert_non_null(strcasestr(request->head, "\r\nAuthorization: AWS4-HMAC-SHA256 Credential=key/"));
+  if (fails(bucket, request)) {
+    free(body);
+    return bucket->status &&
+           answer_text(request, bucket->status, "<Error><Code>Broken</Code></Error>");
+  }
+  if (!strcmp(request->method, "PUT")) return put(bucket, request, body, size);
+  free(body);
+  if (!strcmp(request->method, "POST")) return post(bucket, request);
+  assert_string_equal(request->method, "DELETE");
+  bucket->aborted++;
+  return url_head(request, "HTTP/1.1 204 No Content\r\n");
+}
+
+static int open_bucket(void **state) {
+  Bucket *bucket = calloc(1, sizeof *bucket);
+  assert_non_null(bucket);
+  pthread_mutex_init(&bucket->lock, NULL);
+  bucket->server = url_server_start("", 0, answer, bucket);
+  char endpoint[64];
+  snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", url_server_port(bucket->server));
+  setenv("AWS_ENDPOINT_URL", endpoint, 1);
+  setenv("AWS_ACCESS_KEY_ID", "key", 1);
+  setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+  setenv("HOME", "/nonexistent", 1);
+  static char const *const others[] = {
+      "AWS_SESSION_TOKEN",   "AWS_PROFILE", "AWS_CONFIG_FILE",    "AWS_SHARED_CREDENTIALS_FILE",
+      "AWS_ENDPOINT_URL_S3", "AWS_REGION",  "AWS_DEFAULT_REGION", "http_proxy"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) unsetenv(others[i]);
+  *state = bucket;
+  return 0;
+}
+
+static int close_bucket(void **state) {
+  Bucket *bucket = *state;
+  url_server_stop(bucket->server);
+  for (unsigned i = 0; i < parts_most; i++) free(bucket->parts[i]);
+  free(bucket->object);
+  pthread_mutex_destroy(&bucket->lock);
+  free(bucket);
+  return 0;
+}
+
+/* False if this libcurl is too old to sign: the message must say so. */
+static bool open_writer(umemS3 *place, char const *mode) {
+  umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  url.connections = 3, url.retries = 1;
+  options.part = part_size, options.url = &url;
+  if (umemS3_ctor_with(place, "s3://bucket/key", mode, &options) == umemOK) return true;
+  assert_int_equal(umem_thread_status(), umemNotSupportedError);
+  assert_non_null(strstr(umem_thread_message(), "libcurl"));
+  return false;
+}
+
+static unsigned char *make_bytes(size_t size) {
+  unsigned char *bytes = malloc(size);
+  assert_non_null(bytes);
+  for (size_t i = 0; i < size; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 13);
+  return bytes;
+}
+
+static umemStatusType write_bytes(umemS3 *place, uintptr_t adr, void const *bytes, size_t size) {
+  umemHost host;
+  umemHost_ctor(&host);
+  umemStatusType status = umem_copy_to(&host, (uintptr_t)bytes, place, adr, size);
+  umem_dtor(&host);
+  return status;
+}
+
+static umemStatusType end(umemS3 *place) {
+  uint64_t before = umem_thread_failures();
+  umem_dtor(place);
+  return umem_thread_failures() == before ? umemOK : umem_thread_status();
+}
+
+/* ---- writing ---- */
+
+typedef struct Share {
+  umemS3 *place;
+  unsigned char const *bytes;
+  size_t from, to;
+} Share;
+
+static void *write_share(void *data) {
+  Share const *share = data;
+  size_t const piece = 300 << 10;
+  for (size_t at = share->from; at < share->to; at += piece) {
+    size_t size = share->to - at < piece ? share->to - at : piece;
+    if (write_bytes(share->place, at, share->bytes + at, size) != umemOK) return (void *)1;
+  }
+  return NULL;
+}
+
+TEST_CASE_WITH(threads_write_one_object, open_bucket, close_bucket) {
+  enum { threads = 3 };
+  Bucket *bucket = *state;
+  umemS3 place;
+  size_t const size = 6 * part_size + 12345;
+  if (!open_writer(&place, "w")) return;
+  unsigned char *bytes = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  pthread_t running[threads];
+  Share shares[threads];
+  for (size_t i = 0; i < threads; i++) {
+    shares[i] = (Share){&place, bytes, size / threads * i,
+                        i + 1 < threads ? size / threads * (i + 1) : size};
+    assert_int_equal(pthread_create(&running[i], NULL, write_share, &shares[i]), 0);
+  }
+  for (size_t i = 0; i < threads; i++) {
+    void *failed;
+    pthread_join(running[i], &failed);
+    assert_null(failed);
+  }
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, size);
+  assert_memory_equal(bucket->object, bytes, size);
+  assert_int_equal(bucket->begun, 1);
+  assert_int_equal(bucket->completed, 1);
+  assert_int_equal(bucket->aborted, 0);
+  free(bytes);
+}
+
+TEST_CASE_WITH(a_short_object_is_one_request, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  if (!open_writer(&place, "wb")) return;
+  assert_int_equal(umem_alloc(&place, 5), 0);
+  assert_int_equal(umem_alloc(&place, 3), 16);
+  assert_int_equal(umem_set(&place, 0, 'a', 5), umemOK);
+  assert_int_equal(umem_set(&place, 16, 'b', 3), umemOK);
+  assert_int_equal(umem_set(&place, 16, 'b', 4), umemIndexError);
+  umem_clear_status(&place);
+  assert_int_equal(umem_flush(&place), umemOK);
+  assert_int_equal(umem_set(&place, 0, 'a', 5), umemNotSupportedError);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->puts, 1);
+  assert_int_equal(bucket->object_size, 19);
+  assert_memory_equal(bucket->object, "aaaaa\0\0\0\0\0\0\0\0\0\0\0bbb", 19);
+}
+
+TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  if (!open_writer(&place, "w")) return;
+  uintptr_t one = umem_alloc(&place, 100), two = umem_aligned_alloc(&place, 4096, 8);
+  assert_int_equal(two, 4096);
+  umem_free(&place, one);
+  assert_int_equal(umem_get_status(&place), umemOK);
+  umem_free(&place, one);
+  assert_int_equal(umem_get_status(&place), umemValueError);
+  umem_clear_status(&place);
+  assert_int_equal(umem_set(&place, one, 0, 1), umemIndexError);
+  assert_true(umem_alloc(&place, 100) != one);
+  assert_int_equal(umem_realloc(&place, two, 8, 4), two);
+  assert_int_equal(umem_realloc(&place, two, 8, 16), UINTPTR_MAX);
+  assert_int_equal(umemS3_abandon(&place), umemOK);
+  assert_int_equal(umem_set(&place, two, 0, 1), umemNotSupportedError);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->puts + bucket->begun, 0);
+}
+
+/* ---- failures ---- */
+
+typedef struct Failure {
+  char const *fails;
+  int status;
+  unsigned aborted;
+} Failure;
+
+/* One part or the begin or the end fails for good: no object, and nothing is left. */
+static void expect_no_object(Bucket *bucket, Failure const *failure) {
+  umemS3 place;
+  size_t const size = 3 * part_size;
+  if (!open_writer(&place, "w")) return;
+  bucket->fails = failure->fails, bucket->status = failure->status, bucket->failures = 1000;
+  unsigned char *bytes = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  write_bytes(&place, 0, bytes, size); /* may be over before the server fails */
+  assert_int_equal(end(&place), umemIOError);
+  assert_null(bucket->object);
+  assert_int_equal(bucket->aborted, failure->aborted);
+  free(bytes);
+}
+
+static Failure const refused_begin = {"POST ?uploads", 403, 0},
+                     refused_part = {"PUT ?partNumber=2", 400, 1},
+                     broken_part = {"PUT ?partNumber=2", 0, 1},
+                     refused_end = {"POST ?uploadId", 200, 1},
+                     failing_part = {"PUT ?partNumber=1", 503, 1};
+
+TEST_CASE_WITH(a_refused_upload_makes_no_object, open_bucket, close_bucket) {
+  expect_no_object(*state, &refused_begin);
+}
+TEST_CASE_WITH(a_refused_part_makes_no_object, open_bucket, close_bucket) {
+  expect_no_object(*state, &refused_part);
+}
+TEST_CASE_WITH(a_cut_part_makes_no_object, open_bucket, close_bucket) {
+  expect_no_object(*state, &broken_part);
+}
+TEST_CASE_WITH(a_part_that_always_fails_makes_no_object, open_bucket, close_bucket) {
+  expect_no_object(*state, &failing_part);
+}
+TEST_CASE_WITH(an_error_in_a_good_answer_makes_no_object, open_bucket, close_bucket) {
+  expect_no_object(*state, &refused_end);
+}
+
+TEST_CASE_WITH(a_part_is_sent_again, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  size_t const size = 2 * part_size + 1;
+  if (!open_writer(&place, "w")) return;
+  bucket->fails = "PUT ?partNumber=2", bucket->status = 503, bucket->failures = 1;
+  unsigned char *bytes = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, size);
+  assert_memory_equal(bucket->object, bytes, size);
+  free(bytes);
+}
+
+TEST_CASE_WITH(unwritten_bytes_make_no_object, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  if (!open_writer(&place, "w")) return;
+  assert_int_equal(umem_calloc(&place, 3 * part_size, 1), 0);
+  assert_int_equal(umem_set(&place, 0, 1, 2 * part_size), umemOK);
+  assert_int_equal(end(&place), umemIOError);
+  assert_non_null(
+      strstr(umem_thread_message(), "5242880 of its 15728640 bytes were never written"));
+  assert_null(bucket->object);
+  assert_int_equal(bucket->aborted, 1);
+}
+
+/* ---- where requests go ---- */
+
+static void expect_url(umemS3Options const *options, char const *name, char const *wanted) {
+  umemS3Config config;
+  char url[umemS3UrlSize];
+  assert_true(umemS3Config_read(&config, options));
+  bool made = umemS3Config_url(&config, name, url);
+  if (wanted)
+    assert_string_equal(made ? url : umem_thread_message(), wanted);
+  else
+    assert_false(made);
+  umemS3Config_clear(&config);
+}
+
+TEST_CASE_WITH(urls_of_requests, open_bucket, close_bucket) {
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  options.endpoint = "http://127.0.0.1:9000/";
+  expect_url(&options, "s3://bucket/a b/%3F", "http://127.0.0.1:9000/bucket/a%20b/%3F");
+  options.style = umemS3StyleHost;
+  expect_url(&options, "s3://bucket/k", "http://bucket.127.0.0.1:9000/k");
+  unsetenv("AWS_ENDPOINT_URL");
+  options = (umemS3Options)UMEM_S3_OPTIONS_INIT;
+  expect_url(&options, "s3://bucket/k", "https://bucket.s3.us-east-1.amazonaws.com/k");
+  setenv("AWS_DEFAULT_REGION", "eu-west-1", 1);
+  expect_url(&options, "s3://with.dot/k", "https://s3.eu-west-1.amazonaws.com/with.dot/k");
+  setenv("AWS_REGION", "cn-north-1", 1);
+  expect_url(&options, "s3://bucket/k", "https://bucket.s3.cn-north-1.amazonaws.com.cn/k");
+  setenv("AWS_ENDPOINT_URL", "https://one", 1);
+  expect_url(&options, "s3://bucket/k", "https://one/bucket/k");
+  setenv("AWS_ENDPOINT_URL_S3", "https://two", 1);
+  expect_url(&options, "s3://bucket/k", "https://two/bucket/k");
+  setenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true", 1);
+  expect_url(&options, "s3://bucket/k", "https://bucket.s3.cn-north-1.amazonaws.com.cn/k");
+  unsetenv("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS");
+  expect_url(&options, "s3://bucket/a/../k", NULL);
+  expect_url(&options, "s3://bucket/k?x", NULL);
+  expect_url(&options, NULL, NULL);
+}
+
+TEST_CASE_WITH(only_hosts_that_are_allowed, open_bucket, close_bucket) {
+  umemOpenOptions allowed = UMEM_OPEN_OPTIONS_INIT;
+  assert_null(umem_open_with("s3://bucket/key", &allowed));
+  assert_int_equal(umem_thread_status(), umemValueError);
+  allowed.hosts = "example.org";
+  assert_null(umem_open_with("s3://bucket/key", &allowed));
+  assert_non_null(strstr(umem_thread_message(), "not allowed"));
+  allowed.hosts = "127.0.0.1:*";
+  char host[32];
+  snprintf(host, sizeof host, "127.0.0.1:%u", url_server_port(((Bucket *)*state)->server));
+  allowed.hosts = host;
+  void *place = umem_open_with("s3://bucket/key#mode=w", &allowed);
+  if (!place) assert_int_equal(umem_thread_status(), umemNotSupportedError);
+  assert_int_equal(umem_close(place), umemOK);
+}
+
+/* ---- hostile files ---- */
+
+static char const good_file[] = "# keys\n[other]\naws_access_key_id = other\n[default]\n"
+                                "aws_access_key_id = fileKEY\naws_secret_access_key = fileSECRET\n"
+                                "s3 =\n  addressing_style = path\nregion = eu-west-1\n";
+
+static bool read_file(char const *path, char const *bytes, size_t size) {
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  umemS3Config config;
+  int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  assert_int_equal(write(fd, bytes, size), size);
+  close(fd);
+  options.profile = "default";
+  umem_thread_clear();
+  bool good = umemS3Config_read(&config, &options);
+  assert_true(good == (umem_thread_status() == umemOK));
+  umemS3Config_clear(&config);
+  return good;
+}
+
+TEST_CASE_WITH(changed_files_are_read_or_refused_without_showing_keys, open_bucket, close_bucket) {
+  char path[PATH_MAX], text[sizeof good_file];
+  temporary_name(path, sizeof path);
+  setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1);
+  assert_true(read_file(path, good_file, sizeof good_file - 1));
+  uint32_t random = 1;
+  for (unsigned round = 0; round < 3000; round++) {
+    memcpy(text, good_file, sizeof text);
+    for (unsigned changes = 1 + round % 4; changes; changes--) {
+      static char const odd[] = "\n[]= \t\r#;\0\x7f\xff";
+      random = random * 1664525u + 1013904223u;
+      text[(random >> 8) % (sizeof text - 1)] = odd[(random >> 24) % (sizeof odd - 1)];
+    }
+    if (!read_file(path, text, sizeof text - 1 - round % 7)) {
+      assert_null(strstr(umem_thread_message(), "fileKEY"));
+      assert_null(strstr(umem_thread_message(), "fileSECRET"));
+    }
+  }
+  unsetenv("AWS_SHARED_CREDENTIALS_FILE");
+  remove(path);
+}
