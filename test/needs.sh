@@ -188,3 +188,11 @@ install_python() {
   tail -n 15 "$log"
   return 1
 }
+
+# Sets nginx to the program: that of the system, or one unpacked below the folder $1.
+find_nginx() {
+  nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) && return
+  nginx=$1/usr/sbin/nginx
+  [ ! -x "$nginx" ] || return 0
+  mkdir -p "$1" && (cd "$1" && apt-get download nginx && dpkg-deb -x nginx_*.deb .) && [ -x "$nginx" ]
+}

@@ -647,18 +647,11 @@ stage_url() {
   check "pip installs the package from the tree" install_package "$package_python" "$build/python-build"
   mkdir -p "$folder"
   (cd "$folder" && UMEM_TEST_NGINX=$nginx UMEM_TEST_MOTO=$servers_python/bin/python \
+    UMEM_TEST_LIBRARY=$build/python-build/c/libumem.a \
     "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" "$root/test/url") \
     > "$folder/tests.log" 2>&1 || status=$?
   show_pytest "$folder/tests.log"
   return $status
-}
-
-# Sets nginx to the program: that of the system, or one unpacked below the folder $1.
-find_nginx() {
-  nginx=$(PATH=$PATH:/usr/sbin:/usr/local/sbin command -v nginx) && return
-  nginx=$1/usr/sbin/nginx
-  [ ! -x "$nginx" ] || return 0
-  mkdir -p "$1" && (cd "$1" && apt-get download nginx && dpkg-deb -x nginx_*.deb .) && [ -x "$nginx" ]
 }
 
 # What pytest --verbose has written to the file $1, a line a test.

@@ -23,8 +23,8 @@
  *   Afterwards no block can be allocated and no byte written. Without a block the object is empty.
  * - umem_dtor completes it if nothing has failed on the context since it was constructed, and all
  *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
- *   leaves an older object as it was, and records umemIOError with the reason. Without a block, and after
- *   umemS3_abandon, there is nothing to make, and it records nothing.
+ *   leaves an older object as it was, and records umemIOError with the reason. Without a block,
+ *   and after umemS3_abandon, there is nothing to make, and it records nothing.
  * An object of one part is one request (PUT); a longer one is a multipart upload. A process that
  * is killed may leave an unfinished upload, which is no object but is stored: let a rule of the
  * bucket remove those (AbortIncompleteMultipartUpload).
@@ -91,8 +91,8 @@ UMEM_EXTERN umemStatusType umemS3_ctor_with(umemS3 *ctx, char const *url, char c
                                             umemS3Options const *options);
 
 /* Gives up the object of a context of mode "w": later writes fail, and umem_dtor ends the upload.
- * An older object remains as it was. Does nothing in mode "r", or if the object is complete. Errors:
- * umemTypeError for another context. */
+ * An older object remains as it was. Does nothing in mode "r", or if the object is complete.
+ * Errors: umemTypeError for another context. */
 UMEM_EXTERN umemStatusType umemS3_abandon(umemS3 *ctx);
 
 #endif

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Measures objects of web servers and of S3 beside curl, kvikIO's RemoteFile, obstore and s3fs.
+
+Usage: url_rows.py [--once] [--json FILE]
+
+Runs with the Python of an environment in which umem and NumPy are installed; the others are measured where they are
+installed. nginx serves a file of 1 GiB from the page cache on 127.0.0.1, with two workers; for S3 it takes any signature, and
+drops what is written. All have 16 connections. In each row both sides run in turns; the median of the ratios counts. Exit
+status 0: everything was measured, whether targets were met or not.
+"""
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from python_rows import Rows, has_gpu, module
+
+import umem
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test/url"))
+import servers  # noqa: E402
+
+CONNECTIONS = 16
+
+
+def curl(url, size, authority=None):
+    """curl with as many connections, which drops what it reads."""
+    each = -(-size // CONNECTIONS)
+    command = ["curl", "--silent", "--no-progress-meter", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(CONNECTIONS), "--http1.1"]
+    for begin in range(0, size, each):
+        command += ["--range", f"{begin}-{min(begin + each, size) - 1}", "--output", "/dev/null", url]
+        command += (["--cacert", str(authority)] if authority else []) + ["--next", "--silent", "--fail", "--http1.1"]
+    return lambda: subprocess.run(command[:-4], check=True)
+
+
+def reader(place, size, target):
+    array = umem.at(place, 0, size, "uint8")
+    return lambda: umem.copy(target, array)
+
+
+def remote_file(kvikio, url, buffer):
+    """Reads all by kvikIO; None, after a line that says so, where it cannot, as without a driver of CUDA."""
+    try:
+        module("kvikio.defaults").set("num_threads", CONNECTIONS)
+        file = kvikio.RemoteFile.open_http(url)
+        file.read(buffer)
+    except RuntimeError as error:
+        print(f"left out: rows of kvikio: {error}")
+        return None
+    return lambda: file.read(buffer)
+
+
+def measure_http(rows, nginx, size, rounds):
+    numpy, kvikio, obstore = module("numpy"), module("kvikio"), module("obstore")
+    target = umem.zeros(size, "uint8", "host:")
+    url = nginx.plain + "/bucket/data"
+    with umem.Url(url, connections=CONNECTIONS) as place:
+        ours = reader(place, size, target)
+        if shutil.which("curl"):
+            rows.add("an object over http to RAM", "curl, 16 connections, to /dev/null", 1 / 0.95, ours, curl(url, size), rounds=rounds)
+        theirs = kvikio and remote_file(kvikio, url, numpy.zeros(size, "uint8"))
+        if theirs:
+            rows.add("an object over http to RAM", "kvikIO RemoteFile.read, 16 threads", 1 / 1.2, ours, theirs, rounds=rounds)
+        if obstore:
+            store = module("obstore.store").HTTPStore(nginx.plain, client_options={"allow_http": True})
+            rows.add("an object over http to RAM", "obstore get_ranges, 16 at a time", 1 / 2, ours, ranges_of(obstore, store, "bucket/data", size),
+                     rounds=rounds)
+    if shutil.which("curl"):
+        with umem.Url(nginx.secure + "/bucket/data", connections=CONNECTIONS, ca_file=nginx.authority) as place:
+            rows.add("an object over https to RAM", "curl, 16 connections, to /dev/null", 1 / 0.95, reader(place, size, target),
+                     curl(nginx.secure + "/bucket/data", size, nginx.authority), rounds=rounds)
+
+
+def ranges_of(obstore, store, key, size):
+    """Reads all by as many ranges at a time as there are connections."""
+    each = 8 << 20
+    starts = list(range(0, size, each))
+
+    async def read():
+        limit = asyncio.Semaphore(CONNECTIONS)
+
+        async def one(start):
+            async with limit:
+                return await obstore.get_range_async(store, key, start=start, end=min(start + each, size))
+
+        return await asyncio.gather(*map(one, starts))
+
+    return lambda: asyncio.run(read())
+
+
+def measure_s3(rows, nginx, size, rounds):
+    obstore, s3fs = module("obstore"), module("s3fs")
+    os.environ.update(AWS_ENDPOINT_URL=nginx.plain, AWS_ACCESS_KEY_ID=servers.KEY, AWS_SECRET_ACCESS_KEY=servers.SECRET,
+                      AWS_REGION=servers.REGION)
+    target = umem.zeros(size, "uint8", "host:")
+    data = umem.full(size // 4, 7, "uint8", "host:")
+
+    def write():
+        with umem.S3("s3://sink/data", "w", connections=CONNECTIONS) as place:
+            umem.copy(umem.empty(data.shape, "uint8", place), data)
+
+    store = sink = None
+    if obstore:
+        make = module("obstore.store").S3Store
+        store, sink = (make(bucket, endpoint=nginx.plain, virtual_hosted_style_request=False, client_options={"allow_http": True})
+                       for bucket in ("bucket", "sink"))
+    with umem.S3("s3://bucket/data", connections=CONNECTIONS) as place:
+        ours = reader(place, size, target)
+        if obstore:
+            rows.add("an object of S3 to RAM", "obstore get_range_async, 16 at a time", 1 / 2, ours, ranges_of(obstore, store, "data", size),
+                     rounds=rounds)
+            rows.add("RAM to an object of S3", "obstore put, 16 at a time", 1 / 2, write,
+                     lambda: obstore.put(sink, "data", memoryview(data), chunk_size=8 << 20, max_concurrency=CONNECTIONS), rounds=rounds)
+        if s3fs:
+            files = s3fs.S3FileSystem(endpoint_url=nginx.plain, key=servers.KEY, secret=servers.SECRET,
+                                      client_kwargs={"region_name": servers.REGION}, config_kwargs={"s3": {"addressing_style": "path"}})
+            rows.add("an object of S3 to RAM", "s3fs cat_file", 1 / 2, ours, lambda: files.cat_file("bucket/data"), rounds=rounds)
+
+
+def measure_gpu(rows, nginx, size, rounds):
+    cupy, kvikio = module("cupy"), module("kvikio")
+    target = umem.empty(size, "uint8", umem.Cuda(0))
+    url = nginx.plain + "/bucket/data"
+    with umem.Url(url, connections=CONNECTIONS) as place:
+        ours = reader(place, size, target)
+        if shutil.which("curl"):
+            rows.add("an object over http to the GPU", "curl, 16 connections, to /dev/null", 1 / 0.95, ours, curl(url, size), rounds=rounds)
+        theirs = kvikio and cupy and remote_file(kvikio, url, cupy.empty(size, "uint8"))
+        if theirs:
+            rows.add("an object over http to the GPU", "kvikIO RemoteFile.read, 16 threads", 1 / 1.2, ours, theirs, rounds=rounds)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--once", action="store_true", help="one short round: the figures mean nothing")
+    parser.add_argument("--json", help="the file for all samples")
+    arguments = parser.parse_args()
+    rows, rounds = Rows(arguments.once), 7
+    size = (32 << 20) if arguments.once else 1 << 30
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "root/bucket").mkdir(parents=True)
+        with open(folder / "root/bucket/data", "wb") as file:
+            for _ in range(size >> 20):
+                file.write(os.urandom(1 << 20))
+        with servers.Nginx(folder, folder / "root", workers=2) as nginx:
+            measure_http(rows, nginx, size, rounds)
+            measure_s3(rows, nginx, size, rounds)
+            if has_gpu():
+                measure_gpu(rows, nginx, size, rounds)
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps(rows.results))
+
+
+if __name__ == "__main__":
+    main()
