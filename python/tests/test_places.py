@@ -12,7 +12,7 @@ from umem import _core
 
 KINDS = {row[0]: row for row in _core._schemes()}
 CLASSES = {cls._kind: cls for cls in vars(umem).values()
-           if isinstance(cls, type) and issubclass(cls, umem.Place) and cls._kind}
+           if isinstance(cls, type) and issubclass(cls, umem.Place) and cls._kind} | {"http": umem.Url, "https": umem.Url}
 
 
 # ---- the table of kinds ----
@@ -28,7 +28,7 @@ def test_a_class_has_every_option_of_its_kind(kind):
     names = {option[0].replace("-", "_") for option in options}
     if kind == "cuda-host":
         names = {"write_combined"}
-    named = {where[0]} if where else set()
+    named = {where[0].lower()} if where else set()
     assert set(parameters) == names | named | ({"upstream"} if decorates else set())
 
 

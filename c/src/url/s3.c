@@ -318,7 +318,7 @@ typedef struct Named {
 
 static Named const named_defaults = {UMEM_S3_OPTIONS_INIT, UMEM_URL_OPTIONS_INIT, 0};
 
-static umemOption const place = {.name = "object",
+static umemOption const place = {.name = "URL",
                                  .kind = umemUrlOption,
                                  .required = true,
                                  .help = "//BUCKET/KEY, with %XX for special characters"};
