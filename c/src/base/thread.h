@@ -69,6 +69,7 @@ static inline uint64_t umemClock_now(umemClock *clock) {
 #endif
 
 struct umemAttempt;
+struct umemMeter;
 struct umemOpenStep;
 
 /* What every call looks at. It has the default TLS model: with initial-exec all thread variables of
@@ -95,6 +96,7 @@ typedef struct umemThread {
   unsigned number_forks;
   /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
   struct umemOpenStep *step;
+  struct umemMeter *meter; /* of the copy that reports how far it is (core/plan.h), or NULL */
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));

@@ -354,10 +354,94 @@ watch_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_a
                  move_job, &copy);
 }
 
-void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
-                   size_t nbytes) {
+static inline void copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                            uintptr_t dst_adr, size_t nbytes) {
   if (umem_is_watched())
     watch_run(src, src_adr, dst, dst_adr, nbytes);
   else
     move_run(src, src_adr, dst, dst_adr, nbytes);
+}
+
+/* A copy within another one, as of an adaptor or of a method of the program, has no part in the
+ * meter. */
+static __attribute__((noinline)) void copy_metered(umemVirtual *src, uintptr_t src_adr,
+                                                   umemVirtual *dst, uintptr_t dst_adr,
+                                                   size_t nbytes) {
+  umemMeter *meter = umem_thread.meter;
+  bool own = meter->src == src && meter->dst == dst && meter->src_adr == src_adr &&
+             meter->dst_adr == dst_adr && meter->nbytes == nbytes;
+  if (!own) umem_thread.meter = NULL;
+  copy_run(src, src_adr, dst, dst_adr, nbytes);
+  umem_thread.meter = meter;
+}
+
+void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                   size_t nbytes) {
+  if (__builtin_expect(umem_thread.meter != NULL, 0))
+    copy_metered(src, src_adr, dst, dst_adr, nbytes);
+  else
+    copy_run(src, src_adr, dst, dst_adr, nbytes);
+}
+
+/* ---- runs that report how far they are ---- */
+
+umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
+  umemMeter *meter = umem_thread.meter;
+  bool own = meter && (self == meter->src || self == meter->dst) && meter->src_adr == src_adr &&
+             meter->dst_adr == dst_adr && meter->nbytes == nbytes;
+  return own ? meter : NULL;
+}
+
+size_t umemMeter_take(umemMeter *self) {
+  self->taken = true;
+  return self->rest;
+}
+
+/* With the lock. A thread that copies one piece after the other lengthens its range. What finds no
+ * room is not reported before the end. */
+static void add_range(umemMeter *self, size_t begin, size_t end) {
+  unsigned k = 0;
+  while (k < self->count && self->ahead[k].end != begin) k++;
+  if (k < self->count) {
+    self->ahead[k].end = end;
+  } else if (self->count < umemMeterRanges) {
+    self->ahead[k].begin = begin;
+    self->ahead[k].end = end;
+    self->count++;
+  }
+}
+
+/* With the lock. */
+static void pass_ranges(umemMeter *self) {
+  for (unsigned k = 0; k < self->count;)
+    if (self->ahead[k].begin == self->done) {
+      self->done = self->ahead[k].end;
+      self->ahead[k] = self->ahead[--self->count];
+      k = 0;
+    } else {
+      k++;
+    }
+}
+
+static void stop_unless(umemMeter **self) { umemMeter_stop(*self); }
+
+static bool report(umemMeter *self, size_t done) {
+  __attribute__((cleanup(stop_unless))) umemMeter *stopped = self; /* also by an exception */
+  if (self->report(self, done)) stopped = NULL;
+  return !stopped;
+}
+
+bool umemMeter_moved(umemMeter *self, size_t at, size_t nbytes) {
+  if (!self) return true;
+  umemLock_acquire(&self->lock);
+  if (at == self->done) {
+    self->done += nbytes;
+    pass_ranges(self);
+  } else {
+    add_range(self, at, at + nbytes);
+  }
+  size_t done = self->done;
+  umemLock_release(&self->lock);
+  if (umemMeter_is_over(self)) return false;
+  return !pthread_equal(self->caller, pthread_self()) || report(self, done);
 }

@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "core/context.h"
 #include "core/layout.h"
+#include "core/plan.h"
 #include "core/status.h"
 #include "core/threads.h"
 
@@ -36,6 +37,7 @@ typedef struct Run {
   int value;
   size_t nbytes;
   size_t next; /* the first byte of the next piece; atomic */
+  umemMeter *meter;
   pthread_t caller;
   cpu_set_t near; /* the processors of its node */
   bool has_near;
@@ -43,12 +45,14 @@ typedef struct Run {
 
 static void do_pieces(Run *run) {
   size_t first;
-  while ((first = __atomic_fetch_add(&run->next, piece_bytes, __ATOMIC_RELAXED)) < run->nbytes) {
+  while (!umemMeter_is_over(run->meter) &&
+         (first = __atomic_fetch_add(&run->next, piece_bytes, __ATOMIC_RELAXED)) < run->nbytes) {
     size_t n = umem_lesser(run->nbytes - first, piece_bytes);
     if (run->src)
       umem_copy_bytes(run->dst + first, run->src + first, n);
     else
       memset(run->dst + first, run->value, n);
+    umemMeter_moved(run->meter, first, n);
   }
 }
 
@@ -74,14 +78,23 @@ static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
   return (a < b ? b - a : a - b) < nbytes;
 }
 
+static void copy_shared(umemVirtual *ctx, char *dst, char const *src, size_t nbytes) {
+  umemMeter *meter = umemMeter_find(ctx, (uintptr_t)src, (uintptr_t)dst, nbytes);
+  share(&(Run){.dst = dst,
+               .src = src,
+               .nbytes = meter ? umemMeter_take(meter) : nbytes,
+               .meter = meter});
+}
+
 /* Apart, so that a short copy is a bare jump to memmove. */
-static __attribute__((noinline)) void copy_long(char *dst, char const *src, size_t nbytes) {
+static __attribute__((noinline)) void copy_long(umemVirtual *ctx, char *dst, char const *src,
+                                                size_t nbytes) {
   if (overlap((uintptr_t)dst, (uintptr_t)src, nbytes))
     memmove(dst, src, nbytes); /* pieces of several threads would overwrite one another's source */
   else if (nbytes < shared_from)
     umem_copy_bytes(dst, src, nbytes);
   else
-    share(&(Run){.dst = dst, .src = src, .nbytes = nbytes});
+    copy_shared(ctx, dst, src, nbytes);
 }
 
 /* ---- methods ---- */
@@ -96,11 +109,11 @@ void umem_ram_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 void umem_ram_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                       size_t nbytes) {
-  (void)ctx, (void)that;
+  (void)that;
   if (nbytes <= umemShortRun)
     memmove((void *)dst_adr, (void const *)src_adr, nbytes);
   else
-    copy_long((char *)dst_adr, (char const *)src_adr, nbytes);
+    copy_long(ctx, (char *)dst_adr, (char const *)src_adr, nbytes);
 }
 
 void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,

@@ -63,17 +63,18 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
   bool ordered = umem_can(ctx, umemOrdered), is_long = nbytes > straight_most;
   bool pageable = (is_long || (ordered && !to_device)) && is_pageable(rt, host, nbytes);
   bool captured = pageable && ordered && umemCudaState_is_captured(state);
-  bool staged = is_long && pageable && !captured &&
-                umemCuda_stage(ctx, state, adr, NULL, (uintptr_t)host, nbytes, direction);
-  if (!staged) {
-    if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
-    uint64_t begin = umem_is_watched() ? umem_route_clock() : 0;
-    int error =
-        copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
-    if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 0, begin);
-    umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
-                   to_device ? "to" : "from", (uintmax_t)adr);
+  if (is_long && pageable && !captured) {
+    umemCudaScope_leave(&scope);
+    if (umemCuda_stage(ctx, state, adr, NULL, (uintptr_t)host, nbytes, direction) ||
+        !umemCudaScope_enter(&scope, ctx, state->gpu))
+      return;
   }
+  if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
+  uint64_t begin = umem_is_watched() ? umem_route_clock() : 0;
+  int error = copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
+  if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 0, begin);
+  umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
+                 to_device ? "to" : "from", (uintmax_t)adr);
   umemCudaScope_leave(&scope);
 }
 
@@ -394,14 +395,11 @@ static void stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVir
   bool to_device = ctx == dst;
   umemVirtual *other = to_device ? src : dst;
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
   uintptr_t device_adr = to_device ? dst_adr : src_adr, other_adr = to_device ? src_adr : dst_adr;
   umemCudaDirection direction = to_device ? umemCudaToDevice : umemCudaToHost;
-  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, nbytes, direction)) return;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
-  bool staged = umemCuda_stage(ctx, state, device_adr, other, other_adr, nbytes, direction);
-  umemCudaScope_leave(&scope);
-  if (staged) return;
+  if (umemCudaGds_copy(ctx, device_adr, other, other_adr, nbytes, direction) ||
+      umemCuda_stage(ctx, state, device_adr, other, other_adr, nbytes, direction))
+    return;
   if (umem_is_captured(ctx)) /* by another thread, since the plan was made */
     refuse_captured(ctx, src, dst);
   else
@@ -529,11 +527,12 @@ static bool stage_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, ume
   if (ends && sum >= least_staged && umemCudaScope_enter(&scope, ctx, state->gpu)) {
     uintptr_t host = ctx == src ? runs[0].dst_adr : runs[0].src_adr;
     bool called = !is_host(other);
-    if (called || is_pageable(state->gpu->rt, (void *)host, runs[0].nbytes))
+    bool stages = called || is_pageable(state->gpu->rt, (void *)host, runs[0].nbytes);
+    umemCudaScope_leave(&scope);
+    if (stages)
       staged =
           umemCuda_stage_runs(ctx, state, called ? other : NULL, &(umemCudaRuns){runs, ends, count},
                               ctx == dst ? umemCudaToDevice : umemCudaToHost, &copied);
-    umemCudaScope_leave(&scope);
   }
   free(ends);
   if (umem_thread.failures != before) return true;

@@ -33,6 +33,7 @@ typedef struct Stage {
   size_t nbytes;
   size_t least, most; /* bytes of a piece, but for the last one */
   uint64_t until;     /* take no piece of another run then; 0: never */
+  umemMeter *meter;   /* or NULL */
   size_t end;         /* bytes of pieces that may be taken; atomic */
   size_t next;        /* bytes of pieces that somebody has taken; atomic, as is over */
   bool over;          /* something has failed: take no other */
@@ -84,7 +85,9 @@ static Piece take_piece(Stage *stage) {
   size_t at = __atomic_load_n(&stage->next, __ATOMIC_RELAXED), length;
   size_t end = end_of_pieces(stage, at);
   do {
-    if (at >= end || __atomic_load_n(&stage->over, __ATOMIC_RELAXED)) return (Piece){0, 0};
+    if (at >= end || __atomic_load_n(&stage->over, __ATOMIC_RELAXED) ||
+        umemMeter_is_over(stage->meter))
+      return (Piece){0, 0};
     length = umem_lesser(length_at(stage, at), end - at);
   } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED));
@@ -132,9 +135,9 @@ static Stretch next_stretch(Stage const *stage, Walk *walk, bool of_device) {
 
 /* ---- one channel; in its thread ---- */
 
-/* What is on its way from or to a chunk, for the route of the copy. */
+/* What is on its way from or to a chunk. */
 typedef struct Transfer {
-  size_t nbytes;
+  Piece piece;
   uint64_t begin; /* as of umem_route_clock; 0: nothing, or no route is noted */
 } Transfer;
 
@@ -148,6 +151,7 @@ typedef struct Worker {
 
 static bool stop(Stage *stage) {
   __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
+  umemMeter_stop(stage->meter);
   return false;
 }
 
@@ -159,6 +163,17 @@ static bool enter(Worker *worker) {
 static void leave(Worker *worker) {
   if (worker->inside) umemCudaScope_leave(&worker->scope);
   worker->inside = false;
+}
+
+/* Tells the meter of a piece that has arrived, outside of the scope, because the function of the
+ * program may use CUDA too. Whether to go on; cancelling is no failure. */
+static bool has_arrived(Worker *worker, Piece piece) {
+  Stage *stage = worker->stage;
+  if (!stage->meter || !piece.nbytes) return true;
+  bool reports = pthread_equal(stage->caller, pthread_self());
+  if (reports) leave(worker);
+  umemMeter_moved(stage->meter, piece.at, piece.nbytes);
+  return !reports || enter(worker);
 }
 
 /* Whether error is none. The first one of a channel ends the copy and is recorded. */
@@ -230,7 +245,7 @@ static int start_parts(Worker *worker, unsigned b, Walk walk) {
 
 static bool start(Worker *worker, unsigned b, Piece piece) {
   Stage *stage = worker->stage;
-  worker->moving[b] = (Transfer){piece.nbytes, umem_route_clock()};
+  worker->moving[b] = (Transfer){piece, umem_route_clock()};
   Walk const begin = walk_of(stage, piece);
   Walk walk = begin;
   Stretch all = next_stretch(stage, &walk, true);
@@ -245,7 +260,7 @@ static void note_arrived(Worker *worker, unsigned b, bool good) {
   if (!moved.begin) return;
   worker->moving[b].begin = 0;
   umemCuda_note(worker->stage->ctx, &pinned, worker->stage->direction == umemCudaToDevice,
-                umemWayDma, good ? moved.nbytes : 0, 0, moved.begin);
+                umemWayDma, good ? moved.piece.nbytes : 0, 0, moved.begin);
 }
 
 static bool settle(Worker *worker, unsigned b) {
@@ -254,11 +269,19 @@ static bool settle(Worker *worker, unsigned b) {
   return good;
 }
 
+/* Whether chunk b is free, and what it has sent has arrived. */
+static bool settle_sent(Worker *worker, unsigned b) {
+  if (!settle(worker, b)) return false;
+  Piece sent = worker->moving[b].piece;
+  worker->moving[b].piece.nbytes = 0;
+  return has_arrived(worker, sent);
+}
+
 /* Whether all pieces that the channel took are on their way. */
 static bool send(Worker *worker) {
   Piece piece;
   for (unsigned b = 0; (piece = take_piece(worker->stage)).nbytes; b = 1 - b)
-    if (!settle(worker, b) || !move(worker, worker->channel->chunks[b]->memory, piece) ||
+    if (!settle_sent(worker, b) || !move(worker, worker->channel->chunks[b]->memory, piece) ||
         !start(worker, b, piece))
       return false;
   return true;
@@ -266,7 +289,8 @@ static bool send(Worker *worker) {
 
 static bool drain(Worker *worker, unsigned b, Piece piece) {
   return !piece.nbytes ||
-         (settle(worker, b) && move(worker, worker->channel->chunks[b]->memory, piece));
+         (settle(worker, b) && move(worker, worker->channel->chunks[b]->memory, piece) &&
+          has_arrived(worker, piece));
 }
 
 /* Whether all pieces that the channel took have arrived. */
@@ -293,6 +317,9 @@ static void copy_by(Stage *stage, unsigned i) {
     succeeded(stage, error);
   else
     stage->gpu->rt->last_error(); /* the first error was recorded */
+  bool sent = good && !error && stage->direction == umemCudaToDevice;
+  for (unsigned b = 0; sent && b < umemChannelChunks; b++)
+    sent = has_arrived(&worker, worker.moving[b].piece);
   leave(&worker);
 }
 
@@ -357,39 +384,65 @@ static void measure_pieces(Stage *stage) {
   stage->least = umem_lesser(stage->most, umemStagingEdge);
 }
 
-/* Waits for the transfers of workers that could not: blocks may be freed as soon as the copy
- * returns. In the caller's scope. The failure of such a worker was recorded. */
-static void wait_for_left(Stage *stage) {
-  for (unsigned i = 0; i < stage->count; i++)
-    if (umemCudaChannel_finish(stage->channels[i])) stage->gpu->rt->last_error();
-}
-
 /* What fails before the first transfer is not recorded: the caller's own copy meets what is really
- * wrong. Nothing is queued on the stream afterwards, since all channels are done by then. */
-static bool copy(Stage *stage, umemCudaState const *state) {
+ * wrong. */
+static bool begin(Stage *stage, umemCudaState const *state) {
   take_channels(stage);
-  bool staged = stage->count >= least_channels(stage) && wait_for_stream(stage, state);
-  if (staged) {
-    measure_pieces(stage);
-    stage->caller = pthread_self();
-    umem_parallel(stage->count, copy_near, stage);
-    wait_for_left(stage);
-  }
-  for (unsigned i = 0; i < stage->count; i++) umemCudaChannel_give(stage->channels[i]);
-  return staged;
+  if (stage->count < least_channels(stage) || !wait_for_stream(stage, state)) return false;
+  measure_pieces(stage);
+  stage->caller = pthread_self();
+  return true;
 }
 
-bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
-                         umemCudaRuns const *runs, umemCudaDirection direction, size_t *count) {
-  Stage stage = {.ctx = ctx,
+/* Waits for the transfers of workers that could not, or that an exception of C++ has ended: blocks
+ * may be freed as soon as the copy returns. The failure of such a worker was recorded. */
+static void give_channels(Stage **ended) {
+  Stage *stage = *ended;
+  umemCudaScope scope;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  bool entered = umemCudaScope_enter(&scope, stage->ctx, stage->gpu);
+  for (unsigned i = 0; i < stage->count; i++) {
+    if (!entered)
+      stage->channels[i]->in_flight[0] = true;
+    else if (umemCudaChannel_finish(stage->channels[i]))
+      stage->gpu->rt->last_error();
+    umemCudaChannel_give(stage->channels[i]);
+  }
+  if (entered) umemCudaScope_leave(&scope);
+  umemAttempt_end(&forgotten);
+}
+
+/* Nothing is queued on the stream afterwards, since all channels are done by then. Also true where
+ * the GPU cannot be entered. */
+static bool copy(Stage *stage, umemCudaState const *state) {
+  umemCudaScope scope;
+  if (!umemCudaScope_enter(&scope, stage->ctx, stage->gpu)) return true;
+  __attribute__((cleanup(give_channels))) Stage *begun = stage;
+  bool begins = begin(begun, state);
+  umemCudaScope_leave(&scope);
+  if (begins && stage->meter) umemMeter_take(stage->meter);
+  if (begins) umem_parallel(stage->count, copy_near, begun);
+  return begins;
+}
+
+static Stage stage_of(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                      umemCudaRuns const *runs, umemCudaDirection direction) {
+  size_t nbytes = runs->ends[runs->count - 1];
+  return (Stage){.ctx = ctx,
                  .gpu = state->gpu,
                  .direction = direction,
                  .other = other,
                  .runs = runs,
                  .buffers = &state->buffers.host.super,
                  .until = umem_thread.until,
-                 .nbytes = runs->ends[runs->count - 1],
-                 .end = runs->ends[runs->count - 1]};
+                 .nbytes = nbytes,
+                 .end = nbytes};
+}
+
+bool umemCuda_stage_runs(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
+                         umemCudaRuns const *runs, umemCudaDirection direction, size_t *count) {
+  Stage stage = stage_of(ctx, state, other, runs, direction);
   bool staged = copy(&stage, state);
   *count = run_at(&stage, stage.end - 1) + 1;
   return staged;
@@ -401,10 +454,14 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
   bool out = direction == umemCudaToDevice;
   size_t least = out ? umemStagingToDevice : umemStagingToHost;
   if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
-  umemCopyRun const run = {out ? other_adr : device_adr, out ? device_adr : other_adr, nbytes,
-                           umemRunWaits};
-  return umemCuda_stage_runs(ctx, state, other, &(umemCudaRuns){&run, &nbytes, 1}, direction,
-                             &(size_t){0});
+  umemCopyRun run = {out ? other_adr : device_adr, out ? device_adr : other_adr, nbytes,
+                     umemRunWaits};
+  umemMeter *meter = umemMeter_find(ctx, run.src_adr, run.dst_adr, nbytes);
+  if (meter) run.nbytes = meter->rest;
+  umemCudaRuns const runs = {&run, &run.nbytes, 1};
+  Stage stage = stage_of(ctx, state, other, &runs, direction);
+  stage.meter = meter;
+  return copy(&stage, state);
 }
 
 /* ==== the method copy_pieces: blocks of a program, in the order that it wants them ====

@@ -86,7 +86,11 @@ void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *
                               uintptr_t dst_adr, size_t nbytes) {
   (void)host;
   umemStore *store = umemStore_of(ctx);
-  if (umemStore_maps(store, src_adr, umemIndexError))
+  umemMeter *meter = umemMeter_find(ctx, src_adr, dst_adr, nbytes);
+  if (!umemStore_maps(store, src_adr, umemIndexError)) return;
+  if (meter)
+    umemStore_read_metered(store, umemStore_offset(store, src_adr), (void *)dst_adr, meter);
+  else
     umemStore_read(store, umemStore_offset(store, src_adr), (void *)dst_adr, nbytes);
 }
 

@@ -82,6 +82,7 @@ typedef struct Read {
   bool bypasses;      /* what the cache lacks is read around it */
   bool plain;         /* all is read through the cache, whatever it has */
   unsigned threads;   /* that share the read */
+  umemMeter *meter;
 } Read;
 
 /* The length of the file as this context knows it. */
@@ -249,19 +250,36 @@ static size_t end_of(Read const *read, size_t k) {
   return umem_lesser(read->size, read->head + k * read->piece);
 }
 
+/* read_piece, also of long pieces, for a meter. Whether to go on. */
+static bool read_metered(Read const *read, umemDirectPath *path, size_t done, size_t end) {
+  bool good = true;
+  for (size_t n; good && done < end && !umemMeter_is_over(read->meter); done += n) {
+    n = umem_lesser(end - done, most_piece);
+    good = read_piece(read, path, done, done + n);
+    if (good)
+      umemMeter_moved(read->meter, done, n);
+    else
+      umemMeter_stop(read->meter);
+  }
+  return !umemMeter_is_over(read->meter);
+}
+
+static void close_path(umemDirectPath *path) {
+  if (path->store) umemDirectPath_close(path);
+}
+
 /* The work of one thread. */
 static void read_pieces(void *job, unsigned thread) {
   (void)thread;
   Read *read = job;
-  umemDirectPath path = {.fd = -1};
+  __attribute__((cleanup(close_path))) umemDirectPath path = {.fd = -1}; /* an exception may pass */
   while (!__atomic_load_n(&read->over, __ATOMIC_RELAXED)) {
     size_t k = __atomic_fetch_add(&read->next, 1, __ATOMIC_RELAXED);
     size_t begin = k ? end_of(read, k - 1) : 0;
     if (begin == read->size) break;
-    if (!read_piece(read, &path, begin, end_of(read, k)))
+    if (!(read->meter ? read_metered : read_piece)(read, &path, begin, end_of(read, k)))
       __atomic_store_n(&read->over, true, __ATOMIC_RELAXED);
   }
-  if (path.store) umemDirectPath_close(&path);
 }
 
 /* Pieces begin at whole units of the file, and as near as they can to the beginning of a huge page
@@ -299,13 +317,26 @@ static bool read_long(Read *read) {
   return umem_thread.failures == before;
 }
 
-bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
+static bool read_range(Read *read) {
+  umemStore *store = read->store;
+  uint64_t offset = read->offset, size = read->size;
   if (!umemStore_ensure_committed(store)) return false;
-  Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
-  if (offset > INT64_MAX || size > INT64_MAX - offset) return fail_past_end(&read);
+  if (offset > INT64_MAX || size > INT64_MAX - offset) return fail_past_end(read);
   if (!umemStore_is_whole(store, "read", offset, size)) return false;
   bool is_long = size >= (store->direct == umemDirectOn ? umemStoreDirectFrom : query_from);
-  return is_long ? read_long(&read) : read_cached(&read, 0, size);
+  return is_long ? read_long(read) : read_cached(read, 0, size);
+}
+
+bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
+  Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
+  return read_range(&read);
+}
+
+bool umemStore_read_metered(umemStore *store, uint64_t offset, void *bytes, umemMeter *meter) {
+  if (meter->nbytes < query_from) return umemStore_read(store, offset, bytes, meter->nbytes);
+  Read read = {.store = store, .offset = offset, .bytes = bytes, .threads = 1, .meter = meter};
+  read.size = umemMeter_take(meter);
+  return read_range(&read);
 }
 
 /* ==== writes ====

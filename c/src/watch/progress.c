@@ -1,9 +1,8 @@
 /* progress.c - copies that report how far they are, can be cancelled, and write down their route.
  *
- * Such a copy is a series of shorter ones, its pieces, each planned anew and, on ordered contexts,
- * waited for. A piece ends with less and less to do for the threads that share it. Therefore two
- * lanes, threads that each copy one piece after the other, take turns in a long copy: one piece
- * begins while another ends. Pieces become longer until they take long enough. */
+ * Methods that copy a long run in pieces of their own report while they do so, by a meter
+ * (core/plan.h). Every other copy is a series of shorter ones, its pieces, each planned anew and, on
+ * ordered contexts, waited for. Pieces become longer until they take long enough. */
 #include "watch/watch.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -16,11 +15,10 @@
 static size_t const default_step = 64 << 20;
 /* Below this a piece is a step, and a copy that is cancelled has not gone further. */
 static size_t const long_copy = 16 << 20;
-/* Pieces of a long copy begin with the first of these, and double up to the second while they take
- * less than so many nanoseconds. */
-static size_t const least_piece = 8 << 20, most_piece = 512 << 20;
+/* Pieces of a long copy are no shorter than that, and double while they have less than so many bytes
+ * and take less than so many nanoseconds. */
+static size_t const most_piece = 512 << 20;
 static uint64_t const least_time = 10 * 1000 * 1000;
-enum { most_lanes = 2 };
 
 typedef struct Progress {
   umemVirtual *src, *dst;
@@ -71,141 +69,93 @@ static bool overlaps(Progress const *copy) {
 
 /* ---- pieces ---- */
 
-/* The lock protects what lanes share: next, at, piece, over and failed. */
-typedef struct Lanes {
+typedef struct Steps {
+  umemMeter meter; /* of the piece that is copied now */
   Progress const *copy;
   size_t step;     /* from report to report, in bytes */
-  size_t reported; /* all steps up to here; of the caller alone, as is cancelled */
+  size_t piece;    /* bytes of the next one */
+  size_t done;     /* before the piece */
+  size_t reported; /* all steps up to here */
   bool cancelled;
-  unsigned count; /* of lanes */
-  umemLock lock;
-  size_t piece;          /* bytes of the next one: a number of steps */
-  size_t next;           /* the first byte that no lane has taken */
-  size_t at[most_lanes]; /* the first byte of a lane's piece; SIZE_MAX: it has none */
-  bool over, failed;     /* over: take no other piece */
-} Lanes;
-
-/* Lanes must not end their pieces together, but the copy: the first piece is shorter, and the last
- * ones are. */
-static bool take_piece(Lanes *lanes, unsigned lane, size_t *at, size_t *nbytes) {
-  umemLock_acquire(&lanes->lock);
-  size_t rest = lanes->copy->nbytes - lanes->next, piece = lanes->piece;
-  if (!lanes->next || (lanes->count > 1 && rest / 2 < piece))
-    piece = umem_greater(umem_lesser(rest, piece) / 2 / lanes->step, 1) * lanes->step;
-  bool more = rest && !lanes->over;
-  *at = lanes->at[lane] = more ? lanes->next : SIZE_MAX;
-  *nbytes = umem_lesser(rest, piece);
-  if (more) lanes->next += *nbytes;
-  umemLock_release(&lanes->lock);
-  return more;
-}
-
-static void end_piece(Lanes *lanes, unsigned lane, bool good, uint64_t begin) {
-  bool quick = umemClock_read(CLOCK_MONOTONIC) - begin < least_time;
-  umemLock_acquire(&lanes->lock);
-  lanes->at[lane] = SIZE_MAX;
-  if (!good) lanes->over = lanes->failed = true;
-  bool longer = lanes->copy->nbytes >= long_copy && quick && lanes->piece < most_piece;
-  if (longer) lanes->piece *= 2;
-  umemLock_release(&lanes->lock);
-}
-
-/* How many bytes, the first of a run, are there; 0 where nothing more is to be reported. */
-static size_t count_done(Lanes *lanes) {
-  umemLock_acquire(&lanes->lock);
-  size_t done = lanes->failed ? 0 : lanes->next;
-  for (unsigned k = 0; k < most_lanes; k++) done = umem_lesser(done, lanes->at[k]);
-  umemLock_release(&lanes->lock);
-  return done;
-}
+} Steps;
 
 /* Reports all steps that are done, but not the end. Whether to go on. */
-static bool report_steps(Lanes *lanes) {
-  size_t done = count_done(lanes);
-  while (!lanes->cancelled && lanes->reported < done && done - lanes->reported >= lanes->step &&
-         lanes->copy->nbytes - lanes->reported > lanes->step) {
-    lanes->reported += lanes->step;
-    lanes->cancelled = !report(lanes->copy, lanes->reported);
+static bool report_steps(Steps *steps, size_t done) {
+  while (!steps->cancelled && done - steps->reported >= steps->step &&
+         steps->copy->nbytes - steps->reported > steps->step) {
+    steps->reported += steps->step;
+    steps->cancelled = !report(steps->copy, steps->reported);
   }
-  return !lanes->cancelled;
+  return !steps->cancelled;
 }
 
-/* Waits for what a piece has queued. Whether all is well. */
-static bool settle_piece(Progress const *copy, uint64_t before) {
-  return umem_thread.failures == before && settle(copy) == umemOK;
+static bool report_of_meter(umemMeter *self, size_t done) {
+  Steps *steps = (Steps *)self;
+  return report_steps(steps, steps->done + done);
 }
 
-/* ---- runs: in lanes ---- */
-
-static void copy_pieces(Lanes *lanes, unsigned lane) {
-  size_t at, nbytes;
-  while (take_piece(lanes, lane, &at, &nbytes)) {
-    uint64_t begin = umemClock_read(CLOCK_MONOTONIC), before = umem_thread.failures;
-    move(lanes->copy, at, nbytes);
-    end_piece(lanes, lane, settle_piece(lanes->copy, before), begin);
-    if (!lane && !report_steps(lanes)) return;
-  }
+/* Waits for what a piece has queued, and reports. Whether to go on. */
+static bool end_piece(Steps *steps, size_t nbytes, uint64_t before, uint64_t begin) {
+  if (umem_thread.failures != before || settle(steps->copy) != umemOK) return false;
+  bool quick = umemClock_read(CLOCK_MONOTONIC) - begin < least_time;
+  if (steps->copy->nbytes >= long_copy && quick && steps->piece < most_piece) steps->piece *= 2;
+  steps->done += nbytes;
+  return report_steps(steps, steps->done);
 }
+
+/* ---- runs ---- */
 
 /* Also when an exception of C++ passes. */
-static void stop_lanes(Lanes **lanes) {
-  umemLock_acquire(&(*lanes)->lock);
-  (*lanes)->over = true;
-  umemLock_release(&(*lanes)->lock);
+static void take_back(umemMeter **meter) { umem_thread.meter = *meter = NULL; }
+
+/* Returns how many bytes were copied: of this piece, or of all. */
+static size_t copy_metered(Steps *steps, size_t nbytes) {
+  Progress const *copy = steps->copy;
+  umemMeter *self = &steps->meter;
+  self->src_adr = copy->src_adr + steps->done;
+  self->dst_adr = copy->dst_adr + steps->done;
+  self->nbytes = nbytes;
+  self->rest = copy->nbytes - steps->done;
+  __attribute__((cleanup(take_back), unused)) umemMeter *offered = umem_thread.meter = self;
+  move(copy, steps->done, nbytes);
+  return self->taken ? self->rest : nbytes;
 }
 
-static void share_no_more(unsigned *sharers) { umem_thread.sharers = *sharers; }
-
-/* The caller has lane 0, and reports. */
-static void run_lane(void *job, unsigned lane) {
-  Lanes *lanes = job;
-  __attribute__((cleanup(share_no_more), unused)) unsigned sharers = umem_thread.sharers;
-  __attribute__((cleanup(umem_share_end))) umemOpenStep share = {.trace = NULL};
-  if (lanes->count > 1 && umem_is_staged(lanes->copy->src, lanes->copy->dst)) {
-    umem_thread.sharers = lanes->count;
-    umem_share_begin(&share, lanes->count);
-  }
-  if (lane) {
-    copy_pieces(lanes, lane);
-    return;
-  }
-  __attribute__((cleanup(stop_lanes))) Lanes *running = lanes;
-  copy_pieces(running, lane);
-}
-
-static void copy_run(Lanes *lanes) {
-  umemVirtual const *src = lanes->copy->src, *dst = lanes->copy->dst;
-  bool queues = (src->capabilities | dst->capabilities) & umemOrdered;
-  bool both = src->capabilities & dst->capabilities & umemConcurrent;
-  bool shares = lanes->copy->nbytes >= long_copy && lanes->step < lanes->copy->nbytes;
-  if (shares && both && !queues && umem_parallel_threads() > 1) lanes->count = most_lanes;
-  umem_parallel(lanes->count, run_lane, lanes);
+static void copy_run(Steps *steps) {
+  size_t nbytes = steps->copy->nbytes, n = 1;
+  bool metered = nbytes >= long_copy && steps->step < nbytes;
+  uint64_t before = umem_thread.failures, begin;
+  do {
+    n = umem_lesser(nbytes - steps->done, steps->piece);
+    begin = umemClock_read(CLOCK_MONOTONIC);
+    if (metered)
+      n = copy_metered(steps, n);
+    else if (n)
+      move(steps->copy, steps->done, n);
+  } while (!steps->cancelled && end_piece(steps, n, before, begin) && steps->done < nbytes);
 }
 
 /* ---- items: one part after the other ---- */
 
 /* Whether to go on. */
-static bool copy_part(Lanes *lanes, umemLayout const *layout, ptrdiff_t src_offset,
+static bool copy_part(Steps *steps, umemLayout const *layout, ptrdiff_t src_offset,
                       ptrdiff_t dst_offset) {
   size_t nbytes = umem_count_items(layout) * layout->item_size;
   int k = layout->rank ? umem_widest(layout, layout->extents) : 0;
-  if (nbytes > lanes->piece && layout->rank && layout->extents[k] > 1) {
+  if (nbytes > steps->piece && layout->rank && layout->extents[k] > 1) {
     umemHalves halves;
     umem_halve(&halves, layout, k);
-    return copy_part(lanes, &halves.first, src_offset, dst_offset) &&
-           copy_part(lanes, &halves.second, src_offset + halves.src, dst_offset + halves.dst);
+    return copy_part(steps, &halves.first, src_offset, dst_offset) &&
+           copy_part(steps, &halves.second, src_offset + halves.src, dst_offset + halves.dst);
   }
   uint64_t begin = umemClock_read(CLOCK_MONOTONIC), before = umem_thread.failures;
-  move_items(lanes->copy, layout, src_offset, dst_offset);
-  bool good = settle_piece(lanes->copy, before);
-  lanes->next += nbytes;
-  end_piece(lanes, 0, good, begin);
-  return good && report_steps(lanes);
+  move_items(steps->copy, layout, src_offset, dst_offset);
+  return end_piece(steps, nbytes, before, begin);
 }
 
 /* ---- the copy ---- */
 
-static void destroy_lock(Lanes *lanes) { umemLock_destroy(&lanes->lock); }
+static void destroy_lock(Steps *steps) { umemLock_destroy(&steps->meter.lock); }
 
 static umemStatusType copy_in_steps(Progress const *copy) {
   size_t step = copy->options->step ? copy->options->step : default_step;
@@ -213,19 +163,24 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
   __attribute__((cleanup(destroy_lock)))
-  Lanes lanes = {.copy = copy, .step = step, .count = 1, .piece = step, .at = {SIZE_MAX, SIZE_MAX}};
-  umemLock_init(&lanes.lock);
-  while (copy->nbytes >= long_copy && lanes.piece < least_piece) lanes.piece *= 2;
+  Steps steps = {.meter = {.src = copy->src,
+                           .dst = copy->dst,
+                           .caller = pthread_self(),
+                           .report = report_of_meter},
+                 .copy = copy,
+                 .step = step,
+                 .piece = copy->nbytes < long_copy ? step : umem_greater(step, long_copy)};
+  umemLock_init(&steps.meter.lock);
   uint64_t before = umem_thread.failures;
-  lanes.cancelled = !report(copy, 0);
-  if (!lanes.cancelled && copy->layout)
-    copy_part(&lanes, copy->layout, 0, 0);
-  else if (!lanes.cancelled)
-    copy_run(&lanes);
+  steps.cancelled = !report(copy, 0);
+  if (!steps.cancelled && copy->layout)
+    copy_part(&steps, copy->layout, 0, 0);
+  else if (!steps.cancelled)
+    copy_run(&steps);
   if (umem_thread.failures != before) return umem_result(before);
-  if (!report_steps(&lanes))
+  if (steps.cancelled)
     return umemVirtual_fail(copy->dst, umemCancelledError, "cancelled after %zu of %zu bytes",
-                            lanes.reported, copy->nbytes);
+                            steps.reported, copy->nbytes);
   if (copy->nbytes) report(copy, copy->nbytes);
   return umemOK;
 }
