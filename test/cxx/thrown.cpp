@@ -5,6 +5,7 @@
 #include <umem/open.hpp>
 
 #include <csignal>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "../temporary.h"
@@ -160,6 +161,42 @@ TEST_F(Thrown, by_progress_ends_all_threads_of_a_long_copy) {
   EXPECT_EQ(copy(), umemOK);
   EXPECT_EQ(to, from);
   umem_set_threads(0);
+}
+
+/* What the library had open for the read is closed. */
+TEST_F(Thrown, by_progress_ends_a_long_read) {
+  char path[256];
+  int fd = temporary_file(path, sizeof path);
+  ASSERT_GE(fd, 0);
+  close(fd);
+  umem::File file(path, "r+");
+  umem::Host host;
+  std::vector<char> from(40 << 20, 'x'), to(from.size());
+  std::uintptr_t in_file = umem_alloc(file.c_context(), from.size());
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  auto copy = [&](char const *bytes) {
+    return umem_copy_to_with(file.c_context(), in_file, host.c_context(),
+                             reinterpret_cast<std::uintptr_t>(bytes), to.size(), &options);
+  };
+  ASSERT_EQ(umem_copy_from(file.c_context(), in_file, host.c_context(),
+                           reinterpret_cast<std::uintptr_t>(from.data()), from.size()),
+            umemOK);
+  options.step = 1 << 20;
+  options.progress = throws_in_the_middle;
+  umem_set_threads(4);
+  int before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(before);
+  for (int i = 0; i < 5; i++) {
+    EXPECT_EQ(number_thrown_by([&] { copy(to.data()); }), 3);
+    int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(after);
+    EXPECT_EQ(after, before);
+  }
+  options.progress = nullptr;
+  EXPECT_EQ(copy(to.data()), umemOK);
+  EXPECT_EQ(to, from);
+  umem_set_threads(0);
+  unlink(path);
 }
 
 int reported;

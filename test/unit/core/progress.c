@@ -87,6 +87,64 @@ PROGRESS_TEST(every_step_is_reported_in_order) {
   test_free(there);
 }
 
+/* Threads share the copy: what one of them has copied behind a gap is not reported. */
+PROGRESS_TEST(every_step_in_ram_is_reported_in_order) {
+  uint64_t const steps[] = {4099, mebibyte, 5 * mebibyte + 1, size - 1};
+  char *there = test_malloc(size);
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    Heard heard = start(there, size, steps[i]);
+    memset(there, 0, size);
+    assert_ok(copy(&host, (uintptr_t)bytes, &host, (uintptr_t)there, &heard));
+    assert_true(heard.right && heard.last == size);
+  }
+  for (uint64_t at = 0; at < size; at += 9 * mebibyte) {
+    Heard heard = start(there, size, mebibyte);
+    heard.cancel_at = at;
+    memset(there, 0, size);
+    assert_int_equal(copy(&host, (uintptr_t)bytes, &host, (uintptr_t)there, &heard),
+                     umemCancelledError);
+    assert_true(heard.right && heard.last == at);
+    umem_clear_status(&host);
+    umem_thread_clear();
+  }
+  test_free(there);
+}
+
+/* A context of the program, which copies what it is asked for from the file. */
+static size_t asked, touched; /* bytes, and how often those behind them were touched */
+
+static void nested_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr, umemVirtual *that UNUSED,
+                           uintptr_t dst_adr, size_t nbytes) {
+  umem_copy_to(&file, src_adr, &host, dst_adr, nbytes);
+  char const *behind = (char const *)dst_adr + nbytes;
+  asked += nbytes;
+  touched += asked < size && behind[0] && behind[1];
+}
+
+static void nested_dtor(umemVirtual *ctx UNUSED) {}
+
+/* Whoever copies within a copy has no part in its reports, and copies no more than it was asked
+ * for. */
+PROGRESS_TEST(a_copy_within_a_copy_has_pieces) {
+  static struct umemVtbl const table = {.dtor = nested_dtor, .copy_to = nested_copy_to};
+  umemVirtual nested;
+  char *there = test_malloc(size + 2);
+  umemVirtual_ctor(&nested, &host);
+  nested.vptr = &table;
+  nested.name = "nested";
+  nested.capabilities |= umemOffsets;
+  assert_ok(umem_copy_to(&host, (uintptr_t)bytes, &file, in_file, size));
+  Heard heard = start(there, size, mebibyte);
+  memset(there, 0, size + 2);
+  asked = touched = 0;
+  assert_ok(copy(&nested, in_file, &host, (uintptr_t)there, &heard));
+  assert_true(heard.right && heard.last == size);
+  assert_true(asked == size && !touched);
+  assert_memory_equal(there, bytes, size);
+  umem_dtor(&nested);
+  test_free(there);
+}
+
 /* The caller hears of it in its own thread, and all threads stop: the bytes change no more. */
 PROGRESS_TEST(a_long_copy_stops_where_it_is_cancelled) {
   char *there = test_malloc(size);
