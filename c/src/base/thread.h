@@ -96,7 +96,7 @@ typedef struct umemThread {
   unsigned number_forks;
   /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
   struct umemOpenStep *step;
-  struct umemMeter *meter; /* of the copy that reports how far it is (core/plan.h), or NULL */
+  struct umemMeter *meter; /* of the copy that reports how far it is (core/threads.h), or NULL */
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));

@@ -2,13 +2,8 @@
 #ifndef UMEM_CORE_PLAN_H
 #define UMEM_CORE_PLAN_H
 
-#include <pthread.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <umem/base.h>
-
-#include "base/thread.h"
-#include "core/threads.h"
 
 /* Lets the source, or else the destination, copy the layout alone, if it plans that (plan_copy and
  * copy_direct in virtual.h). Returns true if one of them has done so, or has recorded a failure.
@@ -25,54 +20,6 @@ void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintpt
  * copy_direct that finds only when it copies that its own way is closed. */
 void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                         size_t nbytes);
-
-/* ---- runs that report how far they are while they are copied ----
- *
- * watch/progress.c puts a meter into umem_thread.meter, and copies the first piece of a run. A method
- * that is asked for this very piece, and that copies long runs in pieces of its own, takes the meter.
- * It then copies all of the run, tells the meter of each piece, and takes no other once that is over.
- * So nothing is cut that threads share. What no method takes is copied piece by piece. */
-
-enum { umemMeterRanges = 2 * umemParallelMost };
-
-typedef struct umemMeter {
-  umemVirtual *src, *dst;
-  uintptr_t src_adr, dst_adr; /* of the piece */
-  size_t nbytes;              /* of the piece */
-  size_t rest;                /* from there to the end of the run */
-  bool taken;
-  pthread_t caller; /* the thread of the copy, in which alone report is called */
-  /* The first bytes from the piece on are there. Returns whether to go on. An exception of C++ may
-   * leave it. */
-  bool (*report)(struct umemMeter *self, size_t done);
-  bool over;     /* cancelled, or something has failed; atomic */
-  umemLock lock; /* protects the others */
-  size_t done;   /* all bytes up to here are there */
-  struct {
-    size_t begin, end;
-  } ahead[umemMeterRanges]; /* and these */
-  unsigned count;
-} umemMeter;
-
-/* The meter, if self, a context of the copy, is asked for its piece; else NULL. */
-umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes);
-
-/* Returns how many bytes to copy: all of the run. */
-size_t umemMeter_take(umemMeter *self);
-
-/* Notes that nbytes at `at`, as counted from the beginning of the piece, are there. Any thread. Calls
- * report if it is the caller's, which must be in no scope of a GPU and hold no lock. Returns whether
- * to go on. NULL is no meter. */
-bool umemMeter_moved(umemMeter *self, size_t at, size_t nbytes);
-
-/* No report follows. NULL is ignored. */
-static inline void umemMeter_stop(umemMeter *self) {
-  if (self) __atomic_store_n(&self->over, true, __ATOMIC_RELAXED);
-}
-
-static inline bool umemMeter_is_over(umemMeter const *self) {
-  return self && __atomic_load_n(&self->over, __ATOMIC_RELAXED);
-}
 
 /* ---- many runs: many.c ---- */
 

@@ -8,7 +8,6 @@
 #include "base/system.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/plan.h"
 #include "core/status.h"
 #include "core/threads.h"
 
@@ -36,8 +35,8 @@ typedef struct Run {
   char const *src; /* or NULL: every byte becomes value */
   int value;
   size_t nbytes;
-  size_t next; /* the first byte of the next piece; atomic */
-  umemMeter *meter;
+  size_t next;      /* the first byte of the next piece; atomic */
+  umemMeter *meter; /* or NULL */
   pthread_t caller;
   cpu_set_t near; /* the processors of its node */
   bool has_near;
@@ -45,14 +44,14 @@ typedef struct Run {
 
 static void do_pieces(Run *run) {
   size_t first;
-  while (!umemMeter_is_over(run->meter) &&
+  while (!(run->meter && umemMeter_is_over(run->meter)) &&
          (first = __atomic_fetch_add(&run->next, piece_bytes, __ATOMIC_RELAXED)) < run->nbytes) {
     size_t n = umem_lesser(run->nbytes - first, piece_bytes);
     if (run->src)
       umem_copy_bytes(run->dst + first, run->src + first, n);
     else
       memset(run->dst + first, run->value, n);
-    umemMeter_moved(run->meter, first, n);
+    if (run->meter) umemMeter_add(run->meter, first, n);
   }
 }
 
@@ -79,11 +78,10 @@ static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
 }
 
 static void copy_shared(umemVirtual *ctx, char *dst, char const *src, size_t nbytes) {
-  umemMeter *meter = umemMeter_find(ctx, (uintptr_t)src, (uintptr_t)dst, nbytes);
-  share(&(Run){.dst = dst,
-               .src = src,
-               .nbytes = meter ? umemMeter_take(meter) : nbytes,
-               .meter = meter});
+  umemMeter *meter =
+      umem_thread.meter ? umemMeter_find(ctx, (uintptr_t)src, (uintptr_t)dst, nbytes) : NULL;
+  share(&(Run){
+      .dst = dst, .src = src, .nbytes = meter ? umemMeter_take(meter) : nbytes, .meter = meter});
 }
 
 /* Apart, so that a short copy is a bare jump to memmove. */

@@ -435,6 +435,71 @@ bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
   return served;
 }
 
+/* ---- how far a run is ---- */
+
+umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes) {
+  umemMeter *meter = umem_thread.meter;
+  bool own = (self == meter->src || self == meter->dst) && meter->src_adr == src_adr &&
+             meter->dst_adr == dst_adr && meter->nbytes == nbytes;
+  return own ? meter : NULL;
+}
+
+size_t umemMeter_take(umemMeter *self) {
+  self->taken = true;
+  return self->rest;
+}
+
+/* With the lock. A thread that copies one piece after the other lengthens its range. What finds no
+ * room is not reported before the end. */
+static void add_range(umemMeter *self, size_t begin, size_t end) {
+  unsigned k = 0;
+  while (k < self->count && self->ahead[k].end != begin) k++;
+  if (k < self->count) {
+    self->ahead[k].end = end;
+  } else if (self->count < umemMeterRanges) {
+    self->ahead[k].begin = begin;
+    self->ahead[k].end = end;
+    self->count++;
+  }
+}
+
+/* With the lock. */
+static void pass_ranges(umemMeter *self) {
+  for (unsigned k = 0; k < self->count;)
+    if (self->ahead[k].begin == self->arrived) {
+      self->arrived = self->ahead[k].end;
+      self->ahead[k] = self->ahead[--self->count];
+      k = 0;
+    } else {
+      k++;
+    }
+}
+
+void umemMeter_stop(umemMeter *self) { __atomic_store_n(&self->over, true, __ATOMIC_RELAXED); }
+
+static void stop_unless(umemMeter **self) {
+  if (*self) umemMeter_stop(*self);
+}
+
+static void report(umemMeter *self, size_t arrived) {
+  __attribute__((cleanup(stop_unless))) umemMeter *stopped = self; /* also by an exception */
+  if (self->report(self, arrived)) stopped = NULL;
+}
+
+void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
+  umemLock_acquire(&self->lock);
+  if (at == self->arrived) {
+    self->arrived += nbytes;
+    pass_ranges(self);
+  } else {
+    add_range(self, at, at + nbytes);
+  }
+  size_t arrived = self->arrived;
+  umemLock_release(&self->lock);
+  if (!umemMeter_is_over(self) && pthread_equal(self->caller, pthread_self()))
+    report(self, arrived);
+}
+
 /* ---- public functions ---- */
 
 _Static_assert(UMEM_MAX_THREADS == (int)umemParallelThreadsMost, "as many as there may be workers");

@@ -1,11 +1,16 @@
-/* threads.h - one job done in several pieces at the same time.
+/* threads.h - one job done in several pieces at the same time, and how far it is.
  *
  * All jobs of the process share the threads that help: see umem/threads.h. */
 #ifndef UMEM_CORE_THREADS_H
 #define UMEM_CORE_THREADS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <umem/base.h>
+
+#include "base/thread.h"
 
 enum {
   umemParallelMost = 16,         /* pieces of a copy */
@@ -54,5 +59,51 @@ bool umem_parallel_background(void (*work)(void), void (*lost)(void));
  * the thread uses the first one, and end the thread if they cannot be had: glibc would end the
  * process. No other lock may be held. */
 bool umem_worker_has_data(void);
+
+/* ==== runs that report how far they are while they are copied ====
+ *
+ * watch/progress.c puts a meter into umem_thread.meter, and asks for the first piece of a run. A
+ * method that is asked for this very piece, and that copies long runs in pieces of its own, takes
+ * the meter: it copies all of the run, notes what has arrived, and begins no piece when the meter is
+ * over. So nothing is cut that threads share. What no method takes is copied piece by piece. */
+
+enum { umemMeterRanges = 2 * umemParallelMost };
+
+typedef struct umemMeter {
+  umemVirtual *src, *dst;
+  uintptr_t src_adr, dst_adr; /* of the piece */
+  size_t nbytes;              /* of the piece */
+  size_t rest;                /* from its beginning to the end of the run */
+  bool taken;
+  pthread_t caller; /* the thread of the copy, in which alone report is called */
+  /* The first bytes from the piece on have arrived. Returns whether to go on. An exception of C++
+   * may leave it. */
+  bool (*report)(struct umemMeter *self, size_t arrived);
+  bool over;      /* cancelled, or something has failed; atomic */
+  umemLock lock;  /* protects the others */
+  size_t arrived; /* all bytes up to here */
+  struct {
+    size_t begin, end;
+  } ahead[umemMeterRanges]; /* and these */
+  unsigned count;
+} umemMeter;
+
+/* The meter of this thread, which has one, if self, a context of its copy, is asked for its piece;
+ * else NULL. */
+umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_adr, size_t nbytes);
+
+/* Returns how many bytes to copy: all of the run. */
+size_t umemMeter_take(umemMeter *self);
+
+/* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived. Any thread.
+ * Calls report if it is the caller's, which must be in no scope of a GPU and hold no lock. */
+void umemMeter_add(umemMeter *self, size_t at, size_t nbytes);
+
+/* No report follows. */
+void umemMeter_stop(umemMeter *self);
+
+static inline bool umemMeter_is_over(umemMeter const *self) {
+  return __atomic_load_n(&self->over, __ATOMIC_RELAXED);
+}
 
 #endif

@@ -83,7 +83,7 @@ umemPages const *umemCuda_sized_pages(umemVirtual *ctx, size_t page_size);
  * outside of gpu's scope, and what they record becomes the caller's failure. direction:
  * umemCudaToDevice or umemCudaToHost. Returns false, with nothing touched or recorded, when there
  * is no room for it, it would not pay, or the stream is being captured. Called in no scope. Takes
- * the meter of the copy, if it has one (core/plan.h). */
+ * the meter of the copy, if it has one (core/threads.h). */
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
                     umemVirtual *other, uintptr_t other_adr, size_t nbytes,
                     umemCudaDirection direction);

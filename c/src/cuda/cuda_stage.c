@@ -86,7 +86,7 @@ static Piece take_piece(Stage *stage) {
   size_t end = end_of_pieces(stage, at);
   do {
     if (at >= end || __atomic_load_n(&stage->over, __ATOMIC_RELAXED) ||
-        umemMeter_is_over(stage->meter))
+        (stage->meter && umemMeter_is_over(stage->meter)))
       return (Piece){0, 0};
     length = umem_lesser(length_at(stage, at), end - at);
   } while (!__atomic_compare_exchange_n(&stage->next, &at, at + length, true, __ATOMIC_RELAXED,
@@ -151,7 +151,7 @@ typedef struct Worker {
 
 static bool stop(Stage *stage) {
   __atomic_store_n(&stage->over, true, __ATOMIC_RELAXED);
-  umemMeter_stop(stage->meter);
+  if (stage->meter) umemMeter_stop(stage->meter);
   return false;
 }
 
@@ -165,14 +165,14 @@ static void leave(Worker *worker) {
   worker->inside = false;
 }
 
-/* Tells the meter of a piece that has arrived, outside of the scope, because the function of the
+/* Notes in the meter a piece that has arrived, outside of the scope, because the function of the
  * program may use CUDA too. Whether to go on; cancelling is no failure. */
 static bool has_arrived(Worker *worker, Piece piece) {
   Stage *stage = worker->stage;
   if (!stage->meter || !piece.nbytes) return true;
   bool reports = pthread_equal(stage->caller, pthread_self());
   if (reports) leave(worker);
-  umemMeter_moved(stage->meter, piece.at, piece.nbytes);
+  umemMeter_add(stage->meter, piece.at, piece.nbytes);
   return !reports || enter(worker);
 }
 
@@ -456,7 +456,8 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
   if (nbytes < (other ? (size_t)umemStagingFrom : least)) return false;
   umemCopyRun run = {out ? other_adr : device_adr, out ? device_adr : other_adr, nbytes,
                      umemRunWaits};
-  umemMeter *meter = umemMeter_find(ctx, run.src_adr, run.dst_adr, nbytes);
+  umemMeter *meter =
+      umem_thread.meter ? umemMeter_find(ctx, run.src_adr, run.dst_adr, nbytes) : NULL;
   if (meter) run.nbytes = meter->rest;
   umemCudaRuns const runs = {&run, &run.nbytes, 1};
   Stage stage = stage_of(ctx, state, other, &runs, direction);

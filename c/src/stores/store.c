@@ -9,6 +9,7 @@
 #include "core/ram.h"
 #include "core/context.h"
 #include "core/status.h"
+#include "core/threads.h"
 #include "stores/store_file.h"
 
 #include <errno.h>
@@ -86,7 +87,7 @@ void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *
                               uintptr_t dst_adr, size_t nbytes) {
   (void)host;
   umemStore *store = umemStore_of(ctx);
-  umemMeter *meter = umemMeter_find(ctx, src_adr, dst_adr, nbytes);
+  umemMeter *meter = umem_thread.meter ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL;
   if (!umemStore_maps(store, src_adr, umemIndexError)) return;
   if (meter)
     umemStore_read_metered(store, umemStore_offset(store, src_adr), (void *)dst_adr, meter);

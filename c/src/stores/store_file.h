@@ -33,7 +33,6 @@
 #include "base/table.h"
 #include "core/kind.h"
 #include "core/live.h"
-#include "core/plan.h"
 #include "watch/watch.h"
 
 #include <errno.h>
@@ -380,8 +379,9 @@ static inline bool umemStore_ensure_committed(umemStore *store) {
 /* Reads [offset, offset + size) into bytes. */
 bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
 
-/* The same for the piece of a meter, or for all of its run. */
-bool umemStore_read_metered(umemStore *store, uint64_t offset, void *bytes, umemMeter *meter);
+/* umemStore_read for the piece of a meter (core/threads.h), or for all of its run. */
+bool umemStore_read_metered(umemStore *store, uint64_t offset, void *bytes,
+                            struct umemMeter *meter);
 
 /* Whether reads of store go around the cache for what the cache lacks. */
 bool umemStore_bypasses_cache(umemStore *store);

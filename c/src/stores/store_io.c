@@ -257,7 +257,7 @@ static bool read_metered(Read const *read, umemDirectPath *path, size_t done, si
     n = umem_lesser(end - done, most_piece);
     good = read_piece(read, path, done, done + n);
     if (good)
-      umemMeter_moved(read->meter, done, n);
+      umemMeter_add(read->meter, done, n);
     else
       umemMeter_stop(read->meter);
   }

@@ -1,8 +1,8 @@
 /* progress.c - copies that report how far they are, can be cancelled, and write down their route.
  *
  * Methods that copy a long run in pieces of their own report while they do so, by a meter
- * (core/plan.h). Every other copy is a series of shorter ones, its pieces, each planned anew and, on
- * ordered contexts, waited for. Pieces become longer until they take long enough. */
+ * (core/threads.h). Every other copy is a series of shorter ones, its pieces, each planned anew
+ * and, on ordered contexts, waited for. Pieces become longer until they take long enough. */
 #include "watch/watch.h"
 #include "base/number.h"
 #include "base/thread.h"
@@ -15,8 +15,8 @@
 static size_t const default_step = 64 << 20;
 /* Below this a piece is a step, and a copy that is cancelled has not gone further. */
 static size_t const long_copy = 16 << 20;
-/* Pieces of a long copy are no shorter than that, and double while they have less than so many bytes
- * and take less than so many nanoseconds. */
+/* Pieces of a long copy are no shorter than that. They double while they have less than so many
+ * bytes and take less than so many nanoseconds. */
 static size_t const most_piece = 512 << 20;
 static uint64_t const least_time = 10 * 1000 * 1000;
 
