@@ -62,10 +62,10 @@ bool umem_worker_has_data(void);
 
 /* ==== runs that report how far they are while they are copied ====
  *
- * watch/progress.c puts a meter into umem_thread.meter, and asks for the first piece of a run. A
+ * watch/progress.c puts a meter into umem_thread.meter, and copies the first piece of a run. A
  * method that is asked for this very piece, and that copies long runs in pieces of its own, takes
- * the meter: it copies all of the run, notes what has arrived, and begins no piece when the meter is
- * over. So nothing is cut that threads share. What no method takes is copied piece by piece. */
+ * the meter: it copies all of the run, notes what has arrived, and begins no piece when the meter
+ * is over. So nothing is cut that threads share. What no method takes is copied piece by piece. */
 
 enum { umemMeterRanges = 2 * umemParallelMost };
 
