@@ -1,6 +1,6 @@
 /* curl_nth.c - places behind a URL: the n-th call of libcurl, or the n-th allocation of umem,
- * fails, for every n that opening an object and copying from it make. Each time the call fails with a
- * status, nothing is left, and the next attempt works.
+ * fails, for every n that opening an object and copying from it make. Each time the call fails
+ * with a status, nothing is left, and the next attempt works.
  *
  * Linked with --wrap=malloc,--wrap=calloc,--wrap=strdup. */
 #include "cases.h"
