@@ -110,8 +110,8 @@ struct Opened : End {
 static std::uint64_t length_in(Range const &range, std::uint64_t size) {
   std::uint64_t const end = range.length ? range.offset + *range.length : size;
   if (range.offset <= end && end <= size) return end - range.offset;
-  throw Failure(range.name + " holds " + std::to_string(size) + " bytes: there is no range from " +
-                std::to_string(range.offset) +
+  throw Failure(shown(range.name) + " holds " + std::to_string(size) +
+                " bytes: there is no range from " + std::to_string(range.offset) +
                 (range.length ? " of " + std::to_string(*range.length) : ""));
 }
 
@@ -136,6 +136,16 @@ static umemShm *shm_of(Opened const &segment) {
   return shm;
 }
 
+/* An object of a web server. */
+static std::unique_ptr<End> open_url(Name const &name, Range const &range) {
+  auto object = std::make_unique<Opened>(name);
+  umemInfo info = UMEM_INFO_INIT;
+  if (umem_get_info(object->ctx, &info) != umemOK) fail_with_status();
+  object->nbytes = length_in(range, info.capacity);
+  object->adr = static_cast<std::uintptr_t>(range.offset);
+  return object;
+}
+
 /* A segment with one array in it. */
 static std::unique_ptr<End> open_segment(Name name, Range const &range) {
   if (!name.option("how")) name.options.emplace_back("shm.how", "open");
@@ -156,6 +166,7 @@ static std::unique_ptr<End> open_segment(Name name, Range const &range) {
 std::unique_ptr<End> open_source(Range const &range, bool direct) {
   Name name = name_of(range.name);
   if (name.is_file()) return open_file(name, range, direct);
+  if (name.is_url()) return open_url(name, range);
   if (name.storage() == "shm" && !name.place.empty()) return open_segment(name, range);
   if (std::size_t const at = range.name.find('@'); !range.length && at != std::string::npos)
     throw Failure("not a range: " + range.name.substr(at) +
@@ -276,6 +287,7 @@ static umemFileOptions file_options(Name const &name, bool direct) {
 
 std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct) {
   Name name = name_of(word);
+  if (name.is_url()) throw Failure(name.shown() + " is only read", misuse);
   if (name.is_file() && name.layers.size() > 1)
     throw Failure("a new file has no layers over it: write file:" + name.place, misuse);
   auto const size = static_cast<std::size_t>(nbytes);

@@ -103,7 +103,7 @@ static std::string harmless(std::string const &text) {
 
 Json context_json(std::string const &name) {
   Json json;
-  json["name"] = name;
+  json["name"] = shown(name);
   json["opens"] = true;
   try {
     Context const context(harmless(name));
@@ -137,6 +137,8 @@ static char const *kind_of(umemOption const &option) {
     return "words";
   case umemPathOption:
     return "path";
+  case umemUrlOption:
+    return "url";
   default:
     return "text";
   }

@@ -27,6 +27,17 @@ static bool is_scheme(std::string const &word) {
          std::all_of(word.begin(), word.end(), fits);
 }
 
+/* ---- schemes ---- */
+
+/* NULL if there is none. */
+static umemScheme const *scheme_of(std::string const &name) {
+  for (std::size_t i = 0; umemScheme const *scheme = umem_scheme(i); i++)
+    if (scheme->name == name) return scheme;
+  return nullptr;
+}
+
+/* ---- names ---- */
+
 std::optional<Name> parse_name(std::string const &text) {
   std::size_t const colon = text.find(':');
   if (colon == std::string::npos) return {};
@@ -35,7 +46,7 @@ std::optional<Name> parse_name(std::string const &text) {
   if (name.layers.empty() || !std::all_of(name.layers.begin(), name.layers.end(), is_scheme))
     return {};
   std::string const rest = text.substr(colon + 1);
-  std::size_t const mark = rest.find('?');
+  std::size_t const mark = rest.find(name.before_options());
   name.place = rest.substr(0, mark);
   if (mark == std::string::npos) return name;
   for (std::string const &option : split(rest.substr(mark + 1), '&')) {
@@ -50,12 +61,33 @@ std::string Name::text() const {
   std::string text;
   for (std::string const &layer : layers) text += (text.empty() ? "" : "+") + layer;
   text += ':' + place;
-  char before = '?';
+  char before = before_options();
   for (auto const &[key, value] : options) {
     text.append(1, before).append(key).append(1, '=').append(value);
     before = '&';
   }
   return text;
+}
+
+bool Name::is_url() const {
+  umemScheme const *scheme = scheme_of(storage());
+  return scheme && scheme->place && scheme->place->kind == umemUrlOption;
+}
+
+std::string Name::shown() const {
+  if (!is_url()) return text();
+  std::size_t const begin = place.find_first_not_of('/');
+  if (begin == std::string::npos) return storage() + ":...";
+  std::string const rest = place.substr(begin, place.find('?') - begin);
+  std::size_t const at = rest.substr(0, rest.find('/')).rfind('@');
+  bool const has_query = place.find('?') != std::string::npos;
+  return storage() + "://" + rest.substr(at == std::string::npos ? 0 : at + 1) +
+         (has_query ? "?..." : "");
+}
+
+std::string shown(std::string const &word) {
+  std::optional<Name> const name = parse_name(word);
+  return name && name->is_url() ? name->shown() : word;
 }
 
 std::optional<std::string> Name::option(std::string const &key) const {
@@ -66,14 +98,7 @@ std::optional<std::string> Name::option(std::string const &key) const {
   return {};
 }
 
-/* ---- schemes ---- */
-
-/* NULL if there is none. */
-static umemScheme const *scheme_of(std::string const &name) {
-  for (std::size_t i = 0; umemScheme const *scheme = umem_scheme(i); i++)
-    if (scheme->name == name) return scheme;
-  return nullptr;
-}
+/* ---- what is there ---- */
 
 static bool has_option(std::string const &scheme_name, std::string const &key) {
   umemScheme const *scheme = scheme_of(scheme_name);

@@ -18,6 +18,12 @@ struct Name {
   std::string const &storage() const { return layers.back(); }
   bool is_file() const { return (storage() == "file" || storage() == "mmap") && !place.empty(); }
 
+  bool is_url() const;
+  char before_options() const { return is_url() ? '#' : '?'; }
+
+  /* The name without what may be secret: layers, user, password, query and options of a URL. */
+  std::string shown() const;
+
   /* The value of an option, with or without its layer in front. */
   std::optional<std::string> option(std::string const &key) const;
 
@@ -42,6 +48,9 @@ struct Name {
 
 /* Nothing for what cannot be a name, such as the path of a file. */
 std::optional<Name> parse_name(std::string const &text);
+
+/* What of a word may be shown, that is a name or not. */
+std::string shown(std::string const &word);
 
 /* Makes a path the place or a value in a name, and back. Throws Failure for a bad %XX. */
 std::string encoded(std::string const &path);

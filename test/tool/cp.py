@@ -1,17 +1,41 @@
 #!/usr/bin/env python3
 """umem cp. Usage: cp.py UMEM DEFAULT_USER"""
+import http.server
 import json
 import os
 import re
 import resource
 import signal
 import subprocess
+import threading
 import unittest
 from pathlib import Path
 
 from program import UMEM, Case, closed_pipe, main
 
 MIB = 1 << 20
+
+
+class Object(http.server.BaseHTTPRequestHandler):
+    """Serves ranges of its server's bytes."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        if not self.path.startswith("/a.bin") or self.path.startswith("/a.bin1"):
+            self.send_error(404)
+            return
+        whole = self.server.bytes
+        first, last = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers["Range"]).groups())
+        part = whole[first:last + 1]
+        self.send_response(206)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(whole)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
 
 
 class Copies(Case):
@@ -60,6 +84,29 @@ class Copies(Case):
         for place in "host:", "pool+host:", "file:", "fixed+host:?block=4M":
             self.out("cp", "a.bin", place, "--verify")
         self.assertIn("host: holds nothing yet: say how many zeros to copy", self.error("cp", "host:", "b.bin", expect=2))
+
+    def serve(self):
+        """The URL of a.bin on a web server of the test; /moved leads there."""
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
+        server.bytes = self.bytes
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return f"127.0.0.1:{server.server_address[1]}/a.bin"
+
+    def test_objects_of_web_servers(self):
+        url = self.serve()
+        for text, part in [("", self.bytes), ("?signed=secret", self.bytes), ("#piece=64K&connections=3", self.bytes),
+                           ("@1K,2K", self.bytes[1024:3072]), ("?signed=secret#piece=1M@3M,3", b"end")]:
+            self.out("cp", f"http://{url}{text}", "b.bin")
+            self.assertEqual(self.read("b.bin"), part)
+        for wrong in (f"http://me:secret@{url}?signed=secret@4M",), (f"http://me:secret@{url}1?secret", "b.bin"):
+            self.assertNotIn("secret", self.error("cp", *wrong, *["c.bin"][len(wrong) - 1:]))
+        self.assertIn("is only read", self.error("cp", "a.bin", f"http://{url}", expect=2))
+        facts = json.loads(self.out("info", "--json", f"http://me:secret@{url}?signed=secret"))["contexts"][0]
+        self.assertEqual(facts["kind"], "Url")
+        self.assertEqual(facts["capacity"], len(self.bytes))
+        self.assertNotIn("secret", json.dumps(facts))
 
     def test_shared_memory_keeps_the_bytes(self):
         name = f"umem-test-{os.getpid()}-cp"
