@@ -1,6 +1,10 @@
 /* kinds.cpp - handles for each kind of context: what only that kind can do. */
 #include "places.h"
 
+extern "C" {
+#include "url_server.h"
+}
+
 #include <umem/adaptors.hpp>
 
 #include <fcntl.h>
@@ -186,6 +190,29 @@ TEST(Attachment, comes_through_a_socket) {
   close(ends[0]);
   EXPECT_THROW(static_cast<void>(umem::receive(ends[1])), umem::io_error);
   close(ends[1]);
+}
+
+TEST(Url, reads_an_object) {
+  std::string const object(100000, 'x');
+  UrlServer *server = url_server_start(object.data(), object.size(), nullptr, nullptr);
+  {
+    umem::Url url(url_server_url(server));
+    EXPECT_STREQ(url.name(), "Url");
+    EXPECT_EQ(url.info().capacity, object.size());
+    umem::Array<char, 1> whole({object.size()}, url), here({object.size()}, umem::Host());
+    here = whole;
+    EXPECT_EQ(std::string(here.begin(), here.end()), object);
+    EXPECT_GE(url.stats().requests, 2u);
+    EXPECT_EQ(url.stats().nbytes, object.size());
+    EXPECT_THROW(whole = 'y', umem::not_supported_error);
+    umem::Url named(umem::open(std::string("limit+") + url_server_url(server) + "#limit.limit=1G"));
+    EXPECT_EQ(named.stats().requests, 1u);
+    umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
+    options.connections = 0;
+    EXPECT_THROW(umem::Url(url_server_url(server), options), umem::value_error);
+  }
+  url_server_stop(server);
+  EXPECT_THROW(umem::Url("ftp://127.0.0.1/x"), umem::value_error);
 }
 
 TEST(Kinds, have_their_names) {
