@@ -6,6 +6,7 @@ extern "C" {
 }
 
 #include <umem/adaptors.hpp>
+#include <umem/open.hpp>
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -199,13 +200,12 @@ TEST(Url, reads_an_object) {
     umem::Url url(url_server_url(server));
     EXPECT_STREQ(url.name(), "Url");
     EXPECT_EQ(url.info().capacity, object.size());
-    umem::Array<char, 1> whole({object.size()}, url), here({object.size()}, umem::Host());
-    here = whole;
-    EXPECT_EQ(std::string(here.begin(), here.end()), object);
+    EXPECT_EQ(bytes_at(url, 0, object.size()), object);
     EXPECT_GE(url.stats().requests, 2u);
     EXPECT_EQ(url.stats().nbytes, object.size());
-    EXPECT_THROW(whole = 'y', umem::not_supported_error);
-    umem::Url named(umem::open(std::string("limit+") + url_server_url(server) + "#limit.limit=1G"));
+    EXPECT_THROW(umem::copy("umem", url, 0, 4), umem::not_supported_error);
+    umem::Url const named = umem::Url::of(
+        umem::open(std::string("limit+") + url_server_url(server) + "#limit.limit=1G"));
     EXPECT_EQ(named.stats().requests, 1u);
     umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
     options.connections = 0;
