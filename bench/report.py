@@ -12,7 +12,7 @@ Usage: report.py ratios FACTS.json RATIOS.json RATIOS.txt FOLDER
 
 Prints the report, and writes it to FOLDER/CPU-ratios.txt (or -calls.txt, -compile.txt) and all
 samples to the .json beside it. That of gpu, the ratios of GPUs, is FOLDER/GPU-ratios.txt; those of
-pool, pool-sizes, fixed, typed, strided, steps, transfers, many, blocks, routes, ram, python and its parts, extension, gpu-pool and
+pool, pool-sizes, fixed, typed, strided, steps, transfers, many, blocks, routes, ram, python and its parts, extension, formats, zarr, gpu-pool and
 gpu-file, parts of the ratios, are FOLDER/CPU-pool.txt, ..., and FOLDER/GPU-pool.txt. That of python-gpu is named for the GPU, too.
 """
 import json
@@ -207,7 +207,7 @@ def read_kernels(text):
 
 # Of umem_ratios: all, or one of its groups.
 groups = ("ratios", "pool", "pool-sizes", "fixed", "typed", "strided", "steps", "transfers", "many", "blocks", "routes", "ram", "python",
-          "python-calls", "python-files", "python-gpu", "extension", "gpu", "gpu-pool", "gpu-file")
+          "python-calls", "python-files", "python-gpu", "extension", "formats", "zarr", "gpu", "gpu-pool", "gpu-file")
 
 
 def main():

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the documentation
 ON_GPUS = {"coming_from_gpu": None, "use_in_cupy": "cupy", "use_in_torch": "torch", "use_in_numba": "numba",
            "cuda_core": "cuda.core"}
 NEEDED = {"arrow_columns": "pyarrow", "dask_shared": "dask", "dataloader": "torch", "random_batches": "torch",
-          "scientific_libraries": "dask.array h5py jax pyarrow xarray zarr"}
+          "scientific_libraries": "dask.array h5py jax pyarrow xarray zarr", "zarr_region": "zarr"}
 PROGRAMS = sorted(path.stem for path in EXAMPLES.glob("*.py"))
 # Tabs of the how-tos, which get the file data.txt, and the pages of the cookbook.
 TASKS = sorted([*(DOC / "examples/howto").glob("*.py"), *(EXAMPLES / "cookbook").glob("*.py")])
@@ -58,7 +58,7 @@ def test_a_program_prints_what_the_page_shows(name, tmp_path):
 @pytest.mark.parametrize("program", [path for path in TASKS if path.stem not in UNDER_MPI], ids=lambda path: path.stem)
 def test_a_task_prints_what_the_page_shows(program, tmp_path):
     """Where its messages differ from those of the program in C or C++, they are in a file of its own."""
-    pytest.importorskip("numpy")
+    need(program.stem)
     own = program.with_suffix(".py.out")
     expected = own if own.exists() else program.with_suffix(".out")
     done = subprocess.run([sys.executable, program, DOC / "examples/howto/data.txt"], capture_output=True, text=True,

@@ -11,7 +11,7 @@
 
 Places: Host, File, MMap, Shm, Url, S3, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 External, Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, load. Comparisons: all_equal, all_close. Files: save, load. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
+arange, asarray, from_dlpack, from_zarr, load. Comparisons: all_equal, all_close. Files: save, load, to_zarr. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
@@ -42,6 +42,7 @@ from .places import (
     PoolOn, Retry, S3, Shm, Url, default, open as open, set_default, using,
 )
 from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start, start_many
+from .zarr import from_zarr, to_zarr
 
 # Without open and the exceptions, which would take the place of Python's after `from umem import *`.
 __all__ = [
@@ -49,9 +50,9 @@ __all__ = [
     "Debug", "External", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
     "Place", "Pool", "PoolOn", "Retry", "S3", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
-    "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "full", "full_like",
+    "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "from_zarr", "full", "full_like",
     "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "place_of", "save",
-    "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "trace", "use_in_cupy",
+    "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "to_zarr", "trace", "use_in_cupy",
     "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
 ]
 

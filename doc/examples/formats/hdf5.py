@@ -1,4 +1,5 @@
 """Arrays of HDF5 files without a copy, and the others by h5py."""
+import math
 import sys
 
 import h5py
@@ -10,23 +11,43 @@ def open_hdf5(path, name, place=None):
     """The dataset name of a file: mapped where it is one run of bytes; on a place if one is named."""
     with h5py.File(path, "r") as file:
         dataset = file[name]
-        offset = dataset.id.get_offset()  # None: chunked, compact, or not written yet
-        if offset is None or dataset.compression or dataset.external:
+        if dataset.shape is None or dataset.dtype.hasobject:
+            raise TypeError(f"{name} has {'no elements' if dataset.shape is None else 'texts or references'}, which no array has")
+        if not is_run(dataset):
             return read_hdf5(dataset, "host:" if place is None else place)
-        shape, dtype = dataset.shape, dataset.dtype
+        offset, shape, dtype = dataset.id.get_offset(), dataset.shape, dataset.dtype
     array = umem.memmap(path, dtype, "r", offset, shape)
     return array if place is None else array.to(place)
 
 
+def is_run(dataset):
+    """Whether the elements are one run of bytes of the file, as NumPy has them. Not so: chunked, compact, in other files."""
+    if not dataset.size or dataset.id.get_offset() is None or dataset.id.get_storage_size() != dataset.nbytes:
+        return False
+    return h5py.h5t.py_create(dataset.dtype, logical=True) == dataset.id.get_type()
+
+
 def read_hdf5(dataset, place, most=64 << 20):
-    """Reads blocks of rows into an array on a place, with at most so many bytes in RAM."""
-    if not dataset.shape:
-        return umem.asarray(dataset[()], place=place)
+    """Reads blocks into an array on a place, with at most so many bytes in RAM, or an element."""
     array = umem.empty(dataset.shape, dataset.dtype, place)
-    rows = max(1, most // max(1, dataset.nbytes // max(1, dataset.shape[0])))
-    for row in range(0, dataset.shape[0], rows):
-        array[row:row + rows] = dataset[row:row + rows]
+    chunks = dataset.chunks or (1,) * dataset.ndim
+    for block in blocks(dataset.shape, chunks, most // dataset.dtype.itemsize):
+        array[block] = dataset[block]
     return array
+
+
+def blocks(shape, chunks, most):
+    """Slices of at most so many elements; they end where chunks end, if they are not smaller."""
+    row = math.prod(shape[1:])
+    if not shape or not math.prod(shape):
+        yield from [()] if not shape else []
+    elif row > most:
+        for first in range(shape[0]):
+            yield from ((slice(first, first + 1), *rest) for rest in blocks(shape[1:], chunks[1:], most))
+    else:
+        rows = max(1, most // row)
+        rows -= rows % chunks[0] if rows > chunks[0] else 0
+        yield from ((slice(first, min(first + rows, shape[0])),) for first in range(0, shape[0], rows))
 # [/function]
 
 
