@@ -4,10 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+import umem
 from conftest import HAS_GPU
 
 DOC = Path(__file__).parents[2] / "doc"
@@ -65,6 +68,56 @@ def test_a_task_prints_what_the_page_shows(program, tmp_path):
                           timeout=60, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == expected.read_text()
+
+
+class OneFile(BaseHTTPRequestHandler):
+    """Answers each request with the range of the server's bytes that it asks for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self):
+        self.do_GET()
+
+    def do_GET(self):
+        whole, range_ = self.server.bytes, re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        first, last = (int(range_[1]), min(int(range_[2] or len(whole)), len(whole) - 1)) if range_ else (0, len(whole) - 1)
+        self.send_response(206 if range_ else 200)
+        self.send_header("ETag", '"one"')
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(last + 1 - first))
+        if range_:
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(whole)}")
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(whole[first:last + 1])
+
+    def log_message(self, *_):
+        self.server.requests += 1
+
+
+def test_the_training_reads_its_samples_from_a_web_server(tmp_path):
+    pytest.importorskip("numpy")
+    program = DOC / "examples/howto/train_from_bucket.py"
+    subprocess.run([sys.executable, program], check=True, timeout=60, cwd=tmp_path, capture_output=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), OneFile)
+    server.bytes, server.requests = (tmp_path / "samples.bin").read_bytes(), 0
+    os.unlink(tmp_path / "samples.bin")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/samples.bin"
+        try:
+            umem.Url(url).close()
+        except umem.NotSupportedError as error:
+            pytest.skip(str(error))
+        done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, cwd=tmp_path,
+                              env={**os.environ, "SAMPLES": url, "no_proxy": "127.0.0.1"})
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert done.stdout == program.with_suffix(".py.out").read_text(), done.stderr
+    assert server.requests > 3
 
 
 def test_each_task_is_on_a_page():
