@@ -14,12 +14,10 @@ static void *open_gpu(void) {
 static void save_model(umemStatusType *status) {
   void *ram = umem_open("host:");
   float const seven = 7;
-  char const *const names[] = {"layer.0.bias", "layer.0.weight"};
-  umemArray *arrays[] = {
-      umemArray_zeros(ram, umemFloat, 1, (int64_t[]){4}, NULL, status),
-      umemArray_full(ram, umemFloat, 2, (int64_t[]){4, 3}, NULL, &seven, status)};
-  umemArchive_save("model.safetensors", 2, names, arrays, NULL, status);
-  for (int i = 0; i < 2; i++) umemArray_release(arrays[i]);
+  char const *const name = "layer.0.weight";
+  umemArray *array = umemArray_full(ram, umemFloat, 2, (int64_t[]){4, 3}, NULL, &seven, status);
+  umemArchive_save("model.safetensors", 1, &name, &array, NULL, status);
+  umemArray_release(array);
   umem_close(ram);
 }
 
