@@ -5,6 +5,7 @@ this machine go by umem: from their file to the place, and back, as parts of fil
 """
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from . import _core, dtypes, exchange, transfer
 from ._options import fail
 from .array import Array
-from .errors import FileNotFoundError, OSError
+from .errors import Error, FileNotFoundError, OSError
 from .files import at
 from .places import File, Place
 
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BLOCK = 64 << 20  # bytes of RAM for a block on its way to another place
-_FILES, _COPIES = 64, 4096  # how many are open, and wait, at a time
+# What is copied in one list at most; so many lists are on their way at a time: one file after the other reaches a GPU at half
+# of the speed.
+_FILES, _COPIES, _LIST, _GOING = 8, 4096, 64 << 20, 8
 _LONG_RUN = 32 << 10  # bytes: a list of shorter runs takes longer than a copy of the part as a whole
+_PART = 1 << 20  # bytes: a shorter part is copied sooner than it is handed to another thread
 _MISSING = (1 << 64) - 1  # offset and bytes of a chunk that a shard has not
 
 Region = tuple[range, ...]  # indices along each dimension, rising
@@ -281,36 +285,60 @@ def _find_plain(array: Any) -> _Plain | None:
 
 # ---- plain chunks ----
 
-class _List:
-    """Copies that wait, and the files that they need."""
+class _Copies:
+    """Copies on their way, several at a time; those of long runs in lists. A context manager, which waits for all at its end."""
 
     def __init__(self) -> None:
-        self._files, self._pairs = 0, list[tuple[Array, Array]]()
+        self._files, self._nbytes, self._pairs = 0, 0, list[tuple[Array, Array]]()
+        self._going = collections.deque[transfer.Transfer]()
 
     def add_file(self) -> None:
-        if self._files == _FILES:
-            self.copy()
         self._files += 1
 
     def add(self, dst: Array, src: Array) -> None:
-        """Copies later; at once what has no long runs."""
-        if _run(dst, src) < min(_LONG_RUN, dst.nbytes):
+        if _run(dst.shape, dst.itemsize, dst.strides, src.strides) >= min(_LONG_RUN, dst.nbytes):
+            self._pairs.append((dst, src))
+            self._nbytes += dst.nbytes
+            if self._nbytes >= _LIST or self._files >= _FILES or len(self._pairs) >= _COPIES:
+                self._start_list()
+        elif dst.nbytes < _PART:
             transfer.copy(dst, src)
-            return
-        self._pairs.append((dst, src))
-        if len(self._pairs) == _COPIES:
-            self.copy()
+        else:
+            self._start(transfer.start(dst, src))
 
-    def copy(self) -> None:
-        pairs, self._pairs, self._files = self._pairs, [], 0
-        transfer.copy_many(pairs)
+    def _start_list(self) -> None:
+        pairs, self._pairs, self._files, self._nbytes = self._pairs, [], 0, 0
+        if pairs:
+            self._start(transfer.start_many(pairs))
+
+    def _start(self, started: transfer.Transfer) -> None:
+        self._going.append(started)
+        if len(self._going) > _GOING:
+            self._going.popleft().wait()
+
+    def __enter__(self) -> _Copies:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self._start_list()
+        for started in self._going:
+            if kind is not None:
+                started.cancel()
+        while self._going:
+            started = self._going.popleft()
+            try:
+                started.wait()
+            except Error:
+                if kind is None:
+                    raise
 
 
-def _run(one: Array, other: Array) -> int:
-    """How many bytes follow one another in both arrays."""
-    nbytes = one.itemsize
-    for extent, *strides in zip(one.shape[::-1], one.strides[::-1], other.strides[::-1]):
-        if extent > 1 and strides != [nbytes, nbytes]:
+def _run(shape: Sequence[int], itemsize: int, strides: Sequence[int], others: Sequence[int]) -> int:
+    """How many bytes follow one another in two arrays of these strides."""
+    nbytes = itemsize
+    for extent, *steps in zip(shape[::-1], strides[::-1], others[::-1]):
+        if extent > 1 and steps != [nbytes, nbytes]:
             break
         nbytes *= extent
     return nbytes
@@ -330,30 +358,30 @@ def _open(path: str) -> File | None:
 
 def _read_plain(plain: _Plain, region: Region, dst: Array) -> None:
     """Reads a region. dst: has a type of the bytes in the files."""
-    waiting, fill = _List(), plain.fill_value()
-    for numbers, part, inside in _chunks(region, plain.extents):
-        path = plain.path(numbers)
-        file = _open(path)
-        if file is None:
-            dst[part] = fill
-            continue
-        waiting.add_file()
-        if plain.shard:
-            _read_shard(plain, plain.shard, file, path, inside, dst[part] if part else dst, fill, waiting)
-            continue
-        if file.info.capacity != plain.nbytes:
-            fail(f"{path}: a chunk of {file.info.capacity} bytes, expected {plain.nbytes}")
-        _add_part(waiting, dst, part, plain.chunk_at(file, 0), inside)
-    waiting.copy()
+    fill = plain.fill_value()
+    with _Copies() as copies:
+        for numbers, part, inside in _chunks(region, plain.extents):
+            path = plain.path(numbers)
+            file = _open(path)
+            if file is None:
+                dst[part] = fill
+                continue
+            copies.add_file()
+            if plain.shard:
+                _read_shard(plain, plain.shard, file, path, inside, dst[part] if part else dst, fill, copies)
+                continue
+            if file.info.capacity != plain.nbytes:
+                fail(f"{path}: a chunk of {file.info.capacity} bytes, expected {plain.nbytes}")
+            _add_part(copies, dst, part, plain.chunk_at(file, 0), inside)
 
 
-def _add_part(waiting: _List, dst: Array, part: tuple[slice, ...], chunk: Array, inside: Region) -> None:
+def _add_part(copies: _Copies, dst: Array, part: tuple[slice, ...], chunk: Array, inside: Region) -> None:
     """To a part of dst from a part of a chunk. Arrays without dimensions have no parts."""
-    waiting.add(dst[part] if part else dst, chunk[_slices(inside)] if part else chunk)
+    copies.add(dst[part] if part else dst, chunk[_slices(inside)] if part else chunk)
 
 
 def _read_shard(plain: _Plain, shard: _Shard, file: File, path: str, region: Region, dst: Array, fill: Any,
-                waiting: _List) -> None:
+                copies: _Copies) -> None:
     index, length = shard.read(file, path), file.info.capacity or 0
     for numbers, part, inside in _chunks(region, plain.chunk):
         offset, nbytes = map(int, index[numbers])
@@ -362,7 +390,7 @@ def _read_shard(plain: _Plain, shard: _Shard, file: File, path: str, region: Reg
             continue
         if nbytes != plain.nbytes or offset + nbytes > length:
             fail(f"{path}: chunk {numbers} of the shard has {nbytes} bytes at {offset}, expected {plain.nbytes} of {length}")
-        _add_part(waiting, dst, part, plain.chunk_at(file, offset), inside)
+        _add_part(copies, dst, part, plain.chunk_at(file, offset), inside)
 
 
 def _interior(axis: range, extent: int, size: int) -> list[tuple[int, int, bool]]:
@@ -380,13 +408,12 @@ def _interior(axis: range, extent: int, size: int) -> list[tuple[int, int, bool]
 def _write_plain(plain: _Plain, region: Region, src: Array) -> None:
     """Writes chunks that a region has as a whole: each file appears, or replaces an old one, when it is complete."""
     chunks = _chunks(region, plain.extents)
-    while some := list(itertools.islice(chunks, _FILES)):
+    while some := list(itertools.islice(chunks, 8 * _FILES)):
         written: list[tuple[str, str]] = []
         try:
-            waiting = _List()
-            files = [_fill_file(plain, plain.path(numbers), written, waiting, inside, src[part] if part else src)
-                     for numbers, part, inside in some]
-            waiting.copy()
+            with _Copies() as copies:
+                files = [_fill_file(plain, plain.path(numbers), written, copies, inside, src[part] if part else src)
+                         for numbers, part, inside in some]
             for file in files:
                 file.close()
             while written:
@@ -397,7 +424,7 @@ def _write_plain(plain: _Plain, region: Region, src: Array) -> None:
                 os.unlink(name)
 
 
-def _fill_file(plain: _Plain, path: str, written: list[tuple[str, str]], waiting: _List, region: Region, src: Array) -> File:
+def _fill_file(plain: _Plain, path: str, written: list[tuple[str, str]], copies: _Copies, region: Region, src: Array) -> File:
     """A new file that shall have a path later, and copies of the chunks that it has."""
     import numpy
 
@@ -414,7 +441,7 @@ def _fill_file(plain: _Plain, path: str, written: list[tuple[str, str]], waiting
         chunk = plain.chunk_at(file, begin + k * plain.nbytes)
         if _count(inside) < math.prod(plain.chunk):
             chunk[...] = plain.fill_value()
-        waiting.add(chunk[_slices(inside)] if part else chunk, src[part] if part else src)
+        copies.add(chunk[_slices(inside)] if part else chunk, src[part] if part else src)
     if index is not None:
         numbers = numpy.full((*index.inner, 2), _MISSING, "u8")
         for k, (position, _, _) in enumerate(chunks):
@@ -481,6 +508,13 @@ def _read_host(array: Any, plain: _Plain | None, region: Region, dst: Array) -> 
 def _as_stored(plain: _Plain, dst: Array) -> Array:
     same: Array = _core._borrow(dst.place, dst._hand_out(), plain.kind, dst.shape, dst.strides, dst, dst.read_only)
     return same
+
+
+def _is_scattered(plain: _Plain, dst: Array) -> bool:
+    """Whether chunks are small, and their rows short: they are put together in RAM sooner than on another place."""
+    shape = tuple(map(min, plain.chunk, dst.shape))
+    run = _run(shape, dst.itemsize, dst.strides, plain.strides)
+    return plain.nbytes < _PART and run < min(_LONG_RUN, math.prod(shape) * dst.itemsize)
 
 
 def _read_staged(array: Any, plain: _Plain | None, region: Region, dst: Array) -> None:
@@ -553,7 +587,7 @@ def from_zarr(array: Any, selection: Any = ..., place: Place | str | None = None
         fail(f"out has elements of {out.dtype}, and the region of {kind}", 5)
     if out.size:
         dst = chosen.whole(out, out.dtype)
-        if plain is not None and dst.dtype == plain.stored:
+        if plain is not None and dst.dtype == plain.stored and (dst._is_host or not _is_scattered(plain, dst)):
             _read_plain(plain, chosen.region, dst)
         else:
             (_read_host if dst._is_host else _read_staged)(array, plain, chosen.region, dst)
