@@ -2,7 +2,8 @@ __prefix__:
     import collections.abc
     import typing
     import typing_extensions
-    from umem._typing import Element
+    from contextlib import AbstractContextManager
+    from umem._typing import Element, NumpyArray
     from umem.array import Array as ArrayType
     from umem.dtypes import DType
     from umem.places import Host as HostType, Place as PlaceType
@@ -32,3 +33,25 @@ Array\.__dlpack_c_exchange_api__$:
 
 _extension$:
     _extension: typing_extensions.CapsuleType
+
+Array\.__getitem__$:
+    def __getitem__(self, key: object, /) -> ArrayType[Element]:
+        \doc
+
+Array\.__setitem__$:
+    def __setitem__(self, key: object, value: object, /) -> None:
+        \doc
+
+Array\.__delitem__$:
+
+Array\.__len__$:
+    def __len__(self) -> int:
+        \doc
+
+Array\.host$:
+    def host(self, mode: typing.Literal["r", "w", "rw"] = "rw") -> AbstractContextManager[NumpyArray[Element]]:
+        \doc
+
+_core\.copy$:
+    def copy(dst: object, src: object, *, progress: typing.Any = None, step: int | str = 0) -> Route:
+        \doc

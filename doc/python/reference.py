@@ -54,7 +54,7 @@ def signature(function, is_method):
         text, _, defaults = texts[0]
         text = re.sub(r"\\(\d+)", lambda found: repr(defaults[int(found[1])]), text).replace(", /", "")
         arguments = ast.parse(text + ": ...").body[0].args
-    elif inspect.isbuiltin(function):
+    elif inspect.isbuiltin(function) or inspect.ismethoddescriptor(function):
         arguments = ast.parse(f"def f{inspect.signature(function)}: ...").body[0].args
     else:
         source = inspect.cleandoc("\n" + inspect.getsource(inspect.unwrap(function)))

@@ -2,12 +2,20 @@
 #include "array.h"
 #include "module.h"
 
+#include <algorithm>
+#include <iterator>
+
 /* ---- life ---- */
 
 static PyObject *array_class; /* umem.Array */
 /* dict: object to number, or to the umem.DType that only NumPy has; function for others */
 static PyObject *known_types, *find_type;
 static PyObject *known_dtypes, *make_dtype; /* dict: number to umem.DType; the same */
+
+Memory::~Memory() {
+  if (owner) drop_owner(owner);
+  context->drop();
+}
 
 Released::~Released() {
   if (!handle_) return;
@@ -32,8 +40,12 @@ Released Array::take() {
   Released released(handle, left);
   handle = nullptr;
   memory = nullptr;
-  if (!left->handed_out) return released;
-  kept = std::move(released);
+  if (!left->handed_out && !holds) return released;
+  try {
+    kept.push_back(std::move(released));
+  } catch (std::bad_alloc const &) {
+    released.forget(); /* others may use it: without RAM for the list it remains */
+  }
   return {};
 }
 
@@ -43,7 +55,7 @@ Array::~Array() {
     TablesLock lock(tables);
     released = take();
   }
-  kept = {};
+  kept.clear();
   Py_XDECREF(place);
   Py_XDECREF(named);
 }
@@ -87,6 +99,24 @@ Look::Look(Array const &array, bool writes) : array_(array) {
   umemStatusType type;
   if (char const *obstacle = array.obstacle(writes, array.key, &type)) raise(type, "%s", obstacle);
 }
+
+Lent::Lent(nb::handle object, Array &array) : object_(object.ptr()) {
+  Py_INCREF(object_);
+  array.holds++;
+}
+
+Lent::~Lent() {
+  Array &array = *nb::inst_ptr<Array>(object_);
+  array.holds--;
+  std::vector<Released> ended; /* released meanwhile; those that are handed out stay */
+  if (!array.holds && !array.kept.empty()) {
+    auto is_handed_out = [](Released const &one) { return one.is_handed_out(); };
+    auto middle = std::stable_partition(array.kept.begin(), array.kept.end(), is_handed_out);
+    std::move(middle, array.kept.end(), std::back_inserter(ended));
+    array.kept.erase(middle, array.kept.end());
+  }
+  Py_DECREF(object_);
+}
 #endif
 
 /* Puts an array into the list of its context. The caller has locked tables. */
@@ -110,8 +140,8 @@ static nb::object wrap(umemArray *handle, Memory *memory, nb::handle place, uint
   return self;
 }
 
-nb::object wrap_array(umemArray *handle, Context *context, nb::handle place) {
-  return wrap(handle, new Memory(context), place, 0);
+nb::object wrap_array(umemArray *handle, Context *context, nb::handle place, PyObject *owner) {
+  return wrap(handle, new Memory(context, owner), place, 0);
 }
 
 nb::object with_name(nb::object array, ElementType const &type) {
@@ -130,6 +160,9 @@ nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array) {
 
 Array *find_array(nb::handle object) {
   Array *array;
+  if (Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject *>(array_class) &&
+      nb::inst_ready(object))
+    return nb::inst_ptr<Array>(object); /* the same, in less time */
   return nb::try_cast(object, array) ? array : nullptr;
 }
 
@@ -399,7 +432,7 @@ void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
   bind_values(m, type);
   bind_copies(m, type);
   bind_compare(m);
-  bind_host(m);
+  bind_host(m, type);
   bind_dlpack(m, type);
 }
 
@@ -409,6 +442,11 @@ void bind_arrays(nb::module_ &m) {
       {Py_tp_clear, reinterpret_cast<void *>(clear)},
       {Py_bf_getbuffer, reinterpret_cast<void *>(get_array_buffer)},
       {Py_bf_releasebuffer, reinterpret_cast<void *>(release_array_buffer)},
+      {Py_mp_length, reinterpret_cast<void *>(count_rows)},
+      {Py_mp_subscript, reinterpret_cast<void *>(get_items)},
+      {Py_mp_ass_subscript, reinterpret_cast<void *>(set_items)},
+      {Py_sq_length, reinterpret_cast<void *>(count_rows)},
+      {Py_sq_item, reinterpret_cast<void *>(get_row)},
       {0, nullptr}};
   nb::class_<Array> type(m, "Array", nb::type_slots(slots), nb::is_weak_referenceable(),
                          nb::is_generic(), nb::sig("class Array(typing.Generic[Element])"),

@@ -12,10 +12,13 @@ class Memory {
   static constexpr uint64_t one_export = uint64_t{1} << 32;
   std::atomic<uint64_t> users_{1};
 
+  /* A single user need not count, as no other thread can. */
   void drop(uint64_t count) {
-    if (users_.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
+    if (users_.load(std::memory_order_acquire) == count ||
+        users_.fetch_sub(count, std::memory_order_acq_rel) == count)
+      delete this;
   }
-  ~Memory() { context->drop(); }
+  ~Memory();
 
 public:
   Context *context;                    /* a user of it */
@@ -23,7 +26,9 @@ public:
   uint64_t lock = 0;                   /* the key that arrays need, 0: none; under tables */
   int readers = 0; /* copies that are read elsewhere: nobody may write; under tables */
 
-  explicit Memory(Context *of) : context(of->use()) {}
+  PyObject *owner; /* of Python, owned: what has the bytes; NULL if the first handle knows */
+
+  explicit Memory(Context *of, PyObject *with = nullptr) : context(of->use()), owner(with) {}
   Memory *use() {
     users_.fetch_add(1, std::memory_order_relaxed);
     return this;
@@ -63,6 +68,8 @@ public:
     return *this;
   }
   ~Released();
+  void forget() { handle_ = nullptr; }
+  bool is_handed_out() const { return memory_ && memory_->handed_out; }
 };
 
 /* A type of elements as a Python object names it. */
@@ -78,7 +85,10 @@ struct ElementType {
  * an array is used. */
 struct Array {
   umemArray *handle = nullptr; /* owned; NULL after a release */
-  Released kept; /* a released handle whose address others may use as long as the array lives */
+  /* Released handles whose address others may use: as long as the array lives if it was handed out,
+   * else until the last of the holds ends. */
+  std::vector<Released> kept;
+  unsigned holds = 0; /* of calls of extensions that count no use of the handle; under the GIL */
   Memory *memory = nullptr;  /* a user of it; NULL after a release */
   PyObject *place = nullptr; /* owned: keeps the place alive for a.place and its callbacks */
   PyObject *named = nullptr; /* owned, or NULL: see ElementType */
@@ -138,6 +148,20 @@ public:
 };
 #endif
 
+#if !defined(NB_FREE_THREADED)
+/* A Hold for a call of an extension, which gives the GIL up, but has it when this ends: it needs no
+ * atomic addition. */
+class Lent {
+  PyObject *object_;
+
+public:
+  Lent(nb::handle object, Array &array);
+  Lent(Lent const &) = delete;
+  Lent &operator=(Lent const &) = delete;
+  ~Lent();
+};
+#endif
+
 /* An array in its form: the arguments of umemArray_create. */
 struct Shape {
   int rank = 0;
@@ -149,8 +173,10 @@ struct Shape {
   static nb::tuple tuple(int rank, int64_t const *numbers);
 };
 
-/* The new Python object of handle, which it takes over, with a new Memory or one that it shares. */
-nb::object wrap_array(umemArray *handle, Context *context, nb::handle place);
+/* The new Python object of handle, which it takes over, with a new Memory or one that it shares.
+ * owner: has the bytes, which the handle borrows; it is taken over, too. */
+nb::object wrap_array(umemArray *handle, Context *context, nb::handle place,
+                      PyObject *owner = nullptr);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array);
 nb::object wrap_view(umemArray *handle, Hold const &of, Array const &array, uint64_t key);
 
@@ -199,6 +225,26 @@ template <class F> void array_call(bool keeps_gil, F &&function) {
 
 /* A method without what nanobind adds to a call, which would be half of the time of a short one. */
 void add_method(nb::handle type, PyMethodDef *method);
+
+/* The arguments of such a function, by the names of its parameters, of which so many can be given
+ * by place alone. Those that are not given remain as they are; false for others. */
+template <size_t count>
+bool read_arguments(char const *const (&parameters)[count], size_t by_place,
+                    PyObject *const *values, Py_ssize_t given_by_place, PyObject *names,
+                    PyObject *(&given)[count]) {
+  size_t const placed = static_cast<size_t>(given_by_place);
+  size_t const named = names ? static_cast<size_t>(PyTuple_Size(names)) : 0;
+  if (placed > by_place) return false;
+  for (size_t i = 0; i < placed; i++) given[i] = values[i];
+  for (size_t i = 0; i < named; i++) {
+    PyObject *name = PyTuple_GetItem(names, static_cast<Py_ssize_t>(i));
+    size_t at = 0;
+    while (at < count && PyUnicode_CompareWithASCIIString(name, parameters[at]) != 0) at++;
+    if (at == count || at < placed) return false;
+    given[at] = values[placed + i];
+  }
+  return true;
+}
 
 /* The body of such a method: exceptions become those of Python. */
 template <class F> PyObject *raised(F &&body) noexcept {
@@ -252,6 +298,14 @@ void fill_array(Array &array, nb::handle number);
 
 /* array_index.cpp */
 nb::object index_array(Array &array, nb::handle key);
+PyObject *get_items(PyObject *self, PyObject *key);
+Py_ssize_t count_rows(PyObject *self);
+PyObject *get_row(PyObject *self, Py_ssize_t index);
+/* array_copy.cpp */
+int set_items(PyObject *self, PyObject *key, PyObject *value);
+/* array_value.cpp: sets the element of RAM that a key of whole numbers names to a number; false,
+ * and nothing is done, for what is more than that, or wrong. */
+bool set_element(Array &array, nb::handle key, nb::handle value);
 /* Sets the elements that a key with masks or lists of integers chooses; false for other keys. */
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value);
 
@@ -286,7 +340,7 @@ void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_compare(nb::module_ &m);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
-void bind_host(nb::module_ &m);
+void bind_host(nb::module_ &m, nb::class_<Array> &type);
 
 /* What a place means where it may be None: RAM. */
 inline nb::object place_or_host(nb::handle place) {

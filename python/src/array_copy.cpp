@@ -147,9 +147,9 @@ static nb::object as_type(Array &array, nb::handle dtype, nb::handle place, bool
   return copy_array(array, where, element_of(dtype), saturates);
 }
 
-static void set_items(nb::handle self, nb::handle key, nb::handle value) {
-  if (write_chosen_items(self, key, value)) return;
-  nb::object part = index_array(array_of(self), key);
+static void assign_items(nb::handle self, Array &array, nb::handle key, nb::handle value) {
+  if (set_element(array, key, value) || write_chosen_items(self, key, value)) return;
+  nb::object part = index_array(array, key);
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {
     assign(dst, *src);
@@ -163,10 +163,17 @@ static void set_items(nb::handle self, nb::handle key, nb::handle value) {
   }
 }
 
+int set_items(PyObject *self, PyObject *key, PyObject *value) {
+  nb::object done = nb::steal(method_call(self, [&](Array &array) {
+    if (!value) raise(umemTypeError, "elements of an array cannot be deleted");
+    assign_items(self, array, key, value);
+    return nb::none();
+  }));
+  return done.is_valid() ? 0 : -1;
+}
+
 void bind_copies(nb::module_ &m, nb::class_<Array> &type) {
-  type.def("__setitem__", set_items, nb::arg("key").none(), nb::arg("value").none(),
-           nb::sig("def __setitem__(self, key: object, value: object, /) -> None"))
-      .def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
+  type.def("copy", copy_to_place, nb::arg("place").none() = nb::none(),
            nb::sig("def copy(self, place: PlaceType | str | None = None) -> ArrayType[Element]"),
            "A new array in C order with the same elements, on the place that is named.\n\n"
            "Without one it is on the place of the array; but in RAM if that is a file, a mapped "

@@ -75,33 +75,65 @@ PyObject *numpy_dtype(Array &array, umemElementType type) {
   return nullptr; /* there are fewer types with a code of module struct */
 }
 
-/* Ends with the array of NumPy. */
-void end_base(PyObject *capsule) {
-  Hold *hold = static_cast<Hold *>(PyCapsule_GetPointer(capsule, nullptr));
-  hold->memory()->end_export();
-  delete hold;
+/* What an array of NumPy keeps: a handle, whose memory is exported as long. An object of a class of
+ * its own takes half of the time of a capsule. */
+struct Base {
+  PyObject head;
+  umemArray *handle;
+  Memory *memory;
+};
+PyTypeObject *base_class; /* kept for the life of the process */
+
+void end_base(PyObject *self) {
+  Base const *base = reinterpret_cast<Base *>(self);
+  PyTypeObject *type = Py_TYPE(self);
+  umemArray_release(base->handle);
+  base->memory->end_use_of_others();
+  PyObject_Free(self);
+  Py_DECREF(reinterpret_cast<PyObject *>(type));
+}
+
+nb::object make_base(umemArray *handle, Memory *memory) {
+  Base *base = PyObject_New(Base, base_class);
+  if (!base) throw nb::python_error();
+  base->handle = umemArray_retain(handle);
+  base->memory = memory;
+  memory->begin_use_of_others();
+  return nb::steal(&base->head);
+}
+
+/* The first element for the CPU, which is complete. */
+void *host_pointer(Context const *context, umemArray *handle) {
+  if (context->quick && umemArray_elements(handle))
+    return reinterpret_cast<void *>(umemArray_address(handle));
+  void *first;
+  array_call(context->quick, [&](umemStatusType *status) {
+    first = umemArray_host_pointer(handle, false, status);
+  });
+  return first;
 }
 
 nb::object numpy_over(Array &array, bool writes) {
   Numpy const &numpy = loaded_numpy();
-  std::unique_ptr<Hold> hold(new Hold(array)); /* which keeps the extents and strides, too */
-  umemArray *handle = hold->get();
-  void *first;
-  array_call(hold->context()->quick, [&](umemStatusType *status) {
-    first = umemArray_host_pointer(handle, false, status);
-  });
-  PyObject *dtype = numpy_dtype(array, umemArray_type(handle));
+  nb::object base = [&] {
+    Look look(array);
+    return make_base(look.get(), look.memory());
+  }();
+  Base const *held = reinterpret_cast<Base *>(base.ptr());
+  umemArray *handle = held->handle;
+  void *first = host_pointer(held->memory->context, handle);
+  umemElementType type = umemArray_type(handle);
+  PyObject *dtype = numpy_dtype(array, type);
+  /* Of dense and aligned elements NumPy finds the strides in less time than it checks some. */
+  bool is_dense = umemArray_is_c_contiguous(handle) &&
+                  reinterpret_cast<uintptr_t>(first) % umem_element_size(type) == 0;
   Py_INCREF(dtype); /* make takes it */
   PyObject *made = numpy.make(numpy.type, dtype, umemArray_rank(handle), umemArray_shape(handle),
-                              umemArray_strides(handle), first,
+                              is_dense ? nullptr : umemArray_strides(handle), first,
                               Numpy::aligned | (writes ? Numpy::writeable : 0), nullptr);
   if (!made) throw nb::python_error();
   nb::object result = nb::steal(made);
-  PyObject *base = PyCapsule_New(hold.get(), nullptr, end_base);
-  if (!base) throw nb::python_error();
-  hold->memory()->begin_export();
-  hold.release();
-  if (numpy.set_base(made, base) < 0) throw nb::python_error(); /* base is its own already */
+  if (numpy.set_base(made, base.release().ptr()) < 0) throw nb::python_error(); /* it takes base */
   return result;
 }
 
@@ -154,36 +186,73 @@ umemElementType type_of_dtype(PyObject *dtype) {
 
 /* The access to an array that the CPU reads. */
 struct HostAccess {
-  nb::object array;
+  PyObject head;
+  PyObject *array;
   bool writes;
 };
+PyTypeObject *access_class; /* kept for the life of the process */
+PyObject *host_by_copy;     /* function of (array, mode) */
 
-/* None where the array has to be copied, where NumPy reads no such elements from a buffer, and
+/* Not valid where the array has to be copied, where NumPy reads no such elements from a buffer, and
  * where the call is wrong: the function of Python then says why. */
-nb::object host_access(nb::handle self, nb::handle mode) {
-  Array &array = array_of(self);
+nb::object host_access(PyObject *self, Array &array, PyObject *mode) {
+  if (!PyUnicode_CheckExact(mode)) return {};
   Look look(array);
-  if (!PyUnicode_CheckExact(mode.ptr())) return nb::none();
-  bool reads_only = !PyUnicode_CompareWithASCIIString(mode.ptr(), "r");
-  bool writes = !reads_only && (!PyUnicode_CompareWithASCIIString(mode.ptr(), "rw") ||
-                                !PyUnicode_CompareWithASCIIString(mode.ptr(), "w"));
+  bool reads_only = !PyUnicode_CompareWithASCIIString(mode, "r");
+  bool writes = !reads_only && (!PyUnicode_CompareWithASCIIString(mode, "rw") ||
+                                !PyUnicode_CompareWithASCIIString(mode, "w"));
   bool is_read_only = umemArray_is_read_only(look.get()) || !look.context()->can(umemCpuWritable);
   if (reads_only == writes || (writes && is_read_only) || array.named ||
       !look.context()->can(umemCpuReadable) || !umemArray_elements(look.get()) ||
       !has_buffer_format(umemArray_type(look.get())))
-    return nb::none();
-  return nb::cast(HostAccess{nb::borrow(self), writes});
+    return {};
+  HostAccess *access = PyObject_New(HostAccess, access_class);
+  if (!access) throw nb::python_error();
+  Py_INCREF(self);
+  access->array = self;
+  access->writes = writes;
+  return nb::steal(&access->head);
 }
 
-PyObject *enter(PyObject *self, PyObject *) {
-  return raised([&] {
-    if (!nb::inst_ready(self)) raise(umemTypeError, "the access was not made by Array.host");
-    HostAccess *access = nb::inst_ptr<HostAccess>(self);
-    return numpy_over(array_of(access->array), access->writes);
+PyObject *host_method(PyObject *self, PyObject *const *values, Py_ssize_t count, PyObject *names) {
+  static PyObject *const both = PyUnicode_InternFromString("rw");
+  static char const *const parameters[] = {"mode"};
+  return method_call(self, [&](Array &array) {
+    PyObject *given[] = {both};
+    if (!read_arguments(parameters, 1, values, count, names, given))
+      raise(umemTypeError, "umem.Array.host expects (mode='rw')");
+    nb::object access = host_access(self, array, given[0]);
+    if (access.is_valid()) return access;
+    return nb::object(nb::handle(host_by_copy)(nb::handle(self), nb::handle(given[0])));
   });
 }
 
+PyObject *enter(PyObject *self, PyObject *) {
+  HostAccess *access = reinterpret_cast<HostAccess *>(self);
+  return method_call(access->array,
+                     [&](Array &array) { return numpy_over(array, access->writes); });
+}
+
 PyObject *leave(PyObject *, PyObject *const *, Py_ssize_t) { Py_RETURN_NONE; }
+
+void end_access(PyObject *self) {
+  PyTypeObject *type = Py_TYPE(self);
+  Py_DECREF(reinterpret_cast<HostAccess *>(self)->array);
+  PyObject_Free(self);
+  Py_DECREF(reinterpret_cast<PyObject *>(type));
+}
+
+/* A class whose objects only C makes. */
+PyTypeObject *make_class(char const *name, size_t size, destructor end, PyMethodDef *methods) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(end)},
+                         {methods ? Py_tp_methods : 0, methods},
+                         {0, nullptr}};
+  unsigned const flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  PyType_Spec spec = {name, static_cast<int>(size), 0, flags, slots};
+  PyObject *type = PyType_FromSpec(&spec);
+  if (!type) throw nb::python_error();
+  return reinterpret_cast<PyTypeObject *>(type);
+}
 
 } // namespace
 
@@ -196,13 +265,12 @@ nb::object share_numpy(nb::handle object) {
   for (int k = 0; k < array->rank; k++)
     if (array->strides[k] % item_size) return {};
   Context *context = place_of(default_host()).context; /* permanent */
-  umemArray *handle =
-      umemArray_take(context->ctx, reinterpret_cast<uintptr_t>(array->data), type, array->rank,
-                     array->extents, array->strides, drop_owner, object.ptr(), nullptr);
+  umemArray *handle = umemArray_borrow(context->ctx, reinterpret_cast<uintptr_t>(array->data), type,
+                                       array->rank, array->extents, array->strides, nullptr);
   if (!handle) raise_failure();
-  Py_INCREF(object.ptr());
   if (!(array->flags & Numpy::writeable)) handle = keep_read_only(handle);
-  return wrap_array(handle, context, default_host());
+  Py_INCREF(object.ptr()); /* with the memory, which ends in fewer steps than a handle of others */
+  return wrap_array(handle, context, default_host(), object.ptr());
 }
 
 void add_method(nb::handle type, PyMethodDef *method) {
@@ -211,13 +279,27 @@ void add_method(nb::handle type, PyMethodDef *method) {
   nb::setattr(type, method->ml_name, nb::steal(descriptor));
 }
 
-void bind_host(nb::module_ &m) {
+void bind_host(nb::module_ &m, nb::class_<Array> &type) {
   static PyMethodDef methods[] = {
       {"__enter__", enter, METH_NOARGS, nullptr},
       {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(leave)),
-       METH_FASTCALL, nullptr}};
-  nb::class_<HostAccess> type(m, "_HostAccess");
-  for (PyMethodDef &method : methods) add_method(type, &method);
-  m.def("_host_access", host_access, nb::arg("array").none(), nb::arg("mode").none(),
-        nb::sig("def _host_access(array: object, mode: object) -> typing.Any"));
+       METH_FASTCALL, nullptr},
+      {nullptr, nullptr, 0, nullptr}};
+  static PyMethodDef host = {
+      "host", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(host_method)),
+      METH_FASTCALL | METH_KEYWORDS,
+      "host($self, mode='rw')\n--\n\n"
+      "The elements as a NumPy array, for a with block.\n\n"
+      "Where the CPU cannot use the memory, it is a copy, which is brought back when the block "
+      "ends, unless the block\n"
+      "raises. Until then no other access to the array can write it, and with \"w\" and \"rw\" "
+      "none can read it.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "mode : {\"r\", \"w\", \"rw\"}\n"
+      "    \"r\": only to read. \"w\": the old elements are not needed. \"rw\": both."};
+  base_class = make_class("umem._core._HostBase", sizeof(Base), end_base, nullptr);
+  access_class = make_class("umem._core._HostAccess", sizeof(HostAccess), end_access, methods);
+  add_method(type, &host);
+  m.def("_set_host", [](nb::object by_copy) { host_by_copy = by_copy.release().ptr(); });
 }

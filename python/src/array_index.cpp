@@ -157,11 +157,16 @@ static nb::object transpose(Array &array, nb::args arguments) {
   return wrap_view(view, hold, array);
 }
 
-static int64_t length(nb::handle self) {
-  Look look(array_of(self));
-  if (umemArray_rank(look.get()) == 0)
-    raise(umemTypeError, "an array without dimensions has no length");
-  return umemArray_extent(look.get(), 0);
+Py_ssize_t count_rows(PyObject *self) {
+  Py_ssize_t count = -1;
+  nb::object none = nb::steal(method_call(self, [&](Array &array) {
+    Look look(array);
+    if (umemArray_rank(look.get()) == 0)
+      raise(umemTypeError, "an array without dimensions has no length");
+    count = umemArray_extent(look.get(), 0);
+    return nb::none();
+  }));
+  return count;
 }
 
 /* ---- masks and lists of integers ---- */
@@ -185,10 +190,17 @@ static bool has_chosen(nb::handle key) {
   return false;
 }
 
-static nb::object get_items(nb::handle self, nb::handle key) {
-  if (!has_chosen(key)) return index_array(array_of(self), key);
-  nb::object rows = read_rows(array_of(self), key);
-  return rows.is_valid() ? rows : nb::handle(read_chosen)(self, key);
+PyObject *get_items(PyObject *self, PyObject *key) {
+  return method_call(self, [&](Array &array) {
+    if (!has_chosen(key)) return index_array(array, key);
+    nb::object rows = read_rows(array, key);
+    return rows.is_valid() ? rows : nb::handle(read_chosen)(nb::handle(self), nb::handle(key));
+  });
+}
+
+/* For the functions of C that take a sequence. */
+PyObject *get_row(PyObject *self, Py_ssize_t index) {
+  return method_call(self, [&](Array &array) { return index_array(array, nb::int_(index)); });
 }
 
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value) {
@@ -203,10 +215,7 @@ void bind_index(nb::module_ &m, nb::class_<Array> &type) {
     read_chosen = read.release().ptr();
     write_chosen = write.release().ptr();
   });
-  type.def("__getitem__", get_items, nb::arg("key").none(),
-           nb::sig("def __getitem__(self, key: object, /) -> ArrayType[Element]"))
-      .def("__len__", length)
-      .def("reshape", reshape, nb::arg("shape"),
+  type.def("reshape", reshape, nb::arg("shape"),
            nb::sig("def reshape(self, *shape: int | collections.abc.Sequence[int]) -> "
                    "ArrayType[Element]"),
            "A view of the same elements in C order with another shape; one extent may be -1.\n\n"

@@ -175,15 +175,32 @@ static umemElementType read_number(nb::handle number, umemElementType type, Numb
   return umemFloat64;
 }
 
+/* Without an array for each side: most of what programs set. */
+static bool encode_plain(Number const &room, umemElementType from, umemElementType type, void *out,
+                         size_t size) {
+  if (from == type) {
+    memcpy(out, &room, size);
+    return true;
+  }
+  if (type == umemFloat32) {
+    double value;
+    memcpy(&value, &room, sizeof value);
+    float const narrow = static_cast<float>(value);
+    memcpy(out, &narrow, sizeof narrow);
+    return true;
+  }
+  bool const is_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+  if (!is_little || !is_integer(type) || umem_element_bits(type) != 8 * size) return false;
+  memcpy(out, &room, size); /* a whole number in the range of the type */
+  return true;
+}
+
 void encode(nb::handle number, umemElementType type, void *out, size_t size) {
   if (umem_element_lanes(type) != 1 || size > sizeof(Number))
     raise(umemTypeError, "no number of Python can be an element of this type");
   Number room = {};
   umemElementType from = read_number(number, type, room);
-  if (from == type) {
-    memcpy(out, &room, size);
-    return;
-  }
+  if (encode_plain(room, from, type, out, size)) return;
   Element src(&room, from), dst(out, type);
   array_call(true, [&](umemStatusType *status) {
     umemArray_convert(dst.handle(), src.handle(), 0, 0, 1, status);
@@ -203,6 +220,41 @@ void fill_array(Array &array, nb::handle number) {
   encode(number, type, value, umem_element_size(type));
   array_call(is_short(hold.context(), umemArray_nbytes(handle)),
              [&](umemStatusType *status) { umemArray_fill(handle, value, status); });
+}
+
+/* The address of the element that a key of whole numbers names; 0 for another key, and beyond. */
+static uintptr_t find_address(umemArray const *handle, nb::handle key) {
+  bool is_tuple = PyTuple_CheckExact(key.ptr());
+  int rank = umemArray_rank(handle);
+  if (rank != (is_tuple ? PyTuple_Size(key.ptr()) : 1) || !rank) return 0;
+  int64_t const *extents = umemArray_shape(handle), *strides = umemArray_strides(handle);
+  uintptr_t address = umemArray_address(handle);
+  for (int k = 0; k < rank; k++) {
+    PyObject *part = is_tuple ? PyTuple_GetItem(key.ptr(), k) : key.ptr();
+    if (!PyLong_CheckExact(part)) return 0;
+    int overflow;
+    long long index = PyLong_AsLongLongAndOverflow(part, &overflow);
+    if (overflow || index < -extents[k] || index >= extents[k]) return 0;
+    index += index < 0 ? extents[k] : 0;
+    address += static_cast<uintptr_t>(index * strides[k]);
+  }
+  return address;
+}
+
+bool set_element(Array &array, nb::handle key, nb::handle value) {
+  PyObject *number = value.ptr();
+  if (array.named || !(PyFloat_CheckExact(number) || PyLong_CheckExact(number))) return false;
+  Look look(array, true);
+  umemArray *handle = look.get();
+  umemElementType type = umemArray_type(handle);
+  if (!look.context()->quick || umemArray_is_read_only(handle) || is_stored(type)) return false;
+  uintptr_t address = find_address(handle, key);
+  if (!address) return false;
+  alignas(16) char bytes[sizeof(Number)];
+  size_t size = umem_element_size(type);
+  encode(value, type, bytes, size);
+  memcpy(reinterpret_cast<void *>(address), bytes, size);
+  return true;
 }
 
 static PyObject *stored_item; /* function of an array whose elements umem only stores */

@@ -581,16 +581,7 @@ PyObject *from_dlpack_function(PyObject *, PyObject *const *values, Py_ssize_t c
   static char const *const parameters[] = {"object", "place", "copy"};
   return raised([&] {
     PyObject *given[] = {nullptr, Py_None, Py_False};
-    bool is_known = count <= 2;
-    for (Py_ssize_t i = 0; is_known && i < count; i++) given[i] = values[i];
-    for (Py_ssize_t i = 0; names && i < PyTuple_Size(names); i++) {
-      int at = 0;
-      PyObject *name = PyTuple_GetItem(names, i);
-      while (at < 3 && PyUnicode_CompareWithASCIIString(name, parameters[at]) != 0) at++;
-      is_known = is_known && at < 3 && at >= count;
-      if (is_known) given[at] = values[count + i];
-    }
-    if (!is_known || !given[0])
+    if (!read_arguments(parameters, 2, values, count, names, given) || !given[0])
       raise(umemTypeError, "umem.from_dlpack expects (object, place=None, *, copy=False)");
     return from_dlpack(given[0], given[1], given[2]);
   });

@@ -37,38 +37,71 @@ static_assert(sizeof(Hold) <= sizeof umemPythonHold::room && alignof(Hold) <= al
 Hold &hold_in(umemPythonHold *hold) { return *reinterpret_cast<Hold *>(hold->room); }
 
 /* Where the CPU finds the elements, once they are complete. */
-void *host_data(Hold const &hold) {
-  if (hold.context()->quick) return reinterpret_cast<void *>(umemArray_address(hold.get()));
-  if (!hold.context()->can(umemCpuReadable) || hold.context()->can(umemOffsets)) return nullptr;
+void *host_data(Context const *context, umemArray *array) {
+  if (context->quick) return reinterpret_cast<void *>(umemArray_address(array));
+  if (!context->can(umemCpuReadable) || context->can(umemOffsets)) return nullptr;
   void *data;
-  array_call(false, [&](umemStatusType *status) {
-    data = umemArray_host_pointer(hold.get(), false, status);
-  });
+  array_call(false,
+             [&](umemStatusType *status) { data = umemArray_host_pointer(array, false, status); });
   return data;
 }
 
-/* hold: in its room is a Hold. */
-int describe(umemPythonHold *hold, bool kept) {
-  Hold &in = hold_in(hold);
-  umemArray *array = in.get();
-  try {
-    hold->data = host_data(in);
-  } catch (nb::python_error &error) {
-    in.~Hold();
-    error.restore();
-    return -1;
-  }
+void describe(umemPythonHold *hold, Context const *context, umemArray *array, bool kept) {
+  hold->data = host_data(context, array);
   hold->array = array;
   hold->type = umemArray_type(array);
   hold->rank = umemArray_rank(array);
   hold->shape = umemArray_shape(array);
   hold->strides = umemArray_strides(array);
-  hold->capabilities = static_cast<umemVirtual *>(in.context()->ctx)->capabilities;
+  hold->capabilities = static_cast<umemVirtual *>(context->ctx)->capabilities;
   hold->read_only = umemArray_is_read_only(array);
   hold->kept = kept;
+}
+
+/* hold: in its room is a Hold. */
+int describe_held(umemPythonHold *hold, bool kept) {
+  Hold &in = hold_in(hold);
+  try {
+    describe(hold, in.context(), in.get(), kept);
+  } catch (nb::python_error &) {
+    in.~Hold();
+    throw;
+  }
   if (kept) in.memory()->begin_export();
   return 1;
 }
+
+/* ---- arrays for the time of a call ---- */
+
+#if defined(NB_FREE_THREADED)
+bool is_lent(umemPythonHold const *) { return false; }
+void end_lent(umemPythonHold *) {}
+
+int lend_array(nb::handle, Array &array, bool writes, umemPythonHold *hold) {
+  new (hold->room) Hold(array, writes);
+  return describe_held(hold, false);
+}
+#else
+/* In the room is a Lent, and NULL where a Hold has its memory. */
+static_assert(sizeof(Lent) == sizeof(void *) && sizeof(Hold) == 2 * sizeof(void *));
+
+bool is_lent(umemPythonHold const *hold) { return !hold->room[1]; }
+void end_lent(umemPythonHold *hold) { reinterpret_cast<Lent *>(hold->room)->~Lent(); }
+
+int lend_array(nb::handle object, Array &array, bool writes, umemPythonHold *hold) {
+  Look look(array, writes);
+  umemArray *handle = look.get();
+  new (hold->room) Lent(object, array);
+  hold->room[1] = nullptr;
+  try {
+    describe(hold, look.context(), handle, false);
+  } catch (nb::python_error &) {
+    end_lent(hold);
+    throw;
+  }
+  return 1;
+}
+#endif
 
 /* The elements of a buffer for the time of a call, without an array: a Py_buffer is in the room. */
 bool lend_buffer(PyObject *object, umemPythonHold *hold) {
@@ -118,12 +151,13 @@ bool hold_tensor(PyObject *object, bool writes, umemPythonHold *hold) {
 int hold_object(PyObject *object, bool writes, bool kept, umemPythonHold *hold) noexcept {
   try {
     Array *array = find_array(object);
+    if (array && !kept) return lend_array(object, *array, writes, hold);
     if (!array && !kept && lend_buffer(object, hold)) return 1;
     if (array)
       new (hold->room) Hold(*array, writes);
     else if (!hold_buffer(object, hold) && !hold_tensor(object, writes, hold))
       return 0;
-    return describe(hold, kept);
+    return describe_held(hold, kept);
   } catch (nb::python_error &error) {
     error.restore();
   } catch (std::bad_alloc const &) {
@@ -137,6 +171,10 @@ void end_hold(umemPythonHold *hold) noexcept {
     auto *view = static_cast<Py_buffer *>(hold->room[0]);
     PyBuffer_Release(view);
     delete view;
+    return;
+  }
+  if (is_lent(hold)) {
+    end_lent(hold);
     return;
   }
   Hold &in = hold_in(hold);

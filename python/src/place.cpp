@@ -125,9 +125,12 @@ nb::handle default_host() {
   PyObject *host = the_host.load(std::memory_order_acquire);
   if (host) return host;
   nb::object made = nb::object(nb::handle(types)["host"])();
-  place_of(made).context->permanent = true;
+  Context *context = place_of(made).context;
+  context->permanent = true;
   /* Another thread may have been first: its place is the one. */
-  return the_host.compare_exchange_strong(host, made.ptr()) ? made.release().ptr() : host;
+  if (!the_host.compare_exchange_strong(host, made.ptr())) return host;
+  context->endless.store(true, std::memory_order_relaxed);
+  return made.release().ptr();
 }
 
 nb::object wrap_context(Context *context, nb::handle upstream) {

@@ -24,9 +24,11 @@ class Context {
 
 public:
   void *ctx = nullptr;
-  char const *kind = "";   /* the name of its scheme; static */
-  bool quick = false;      /* plain RAM, also in pools: short calls keep the GIL */
-  bool permanent = false;  /* lives as long as the process */
+  char const *kind = "";  /* the name of its scheme; static */
+  bool quick = false;     /* plain RAM, also in pools: short calls keep the GIL */
+  bool permanent = false; /* lives as long as the process */
+  /* That of umem.host(), whose users are not counted: it never ends. */
+  std::atomic<bool> endless{false};
   Array *arrays = nullptr; /* of this place; under tables */
   static constexpr uint64_t not_asked = UINT64_MAX;
   std::atomic<uint64_t> stream{not_asked}; /* of its work on a GPU, 0: the legacy one; and which */
@@ -44,11 +46,11 @@ public:
   void finish();
   void stand_over(Context *below) { below_.push_back(below->use()); }
   Context *use() {
-    users_.fetch_add(1, std::memory_order_relaxed);
+    if (!endless) users_.fetch_add(1, std::memory_order_relaxed);
     return this;
   }
   void drop() {
-    if (users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (!endless && users_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
   long users() const { return users_.load(std::memory_order_relaxed); }
   /* Whether there is a user more now: not if the last one has gone just now. */

@@ -99,25 +99,32 @@ static bool are_runs(umemArray *to, umemArray *from) {
   return umemArray_is_c_contiguous(to) && umemArray_is_c_contiguous(from);
 }
 
-/* A short copy from RAM to RAM: nothing waits, and there is one route. */
-static Route copy_short(umemArray *to, umemArray *from) {
+/* A short copy from RAM to RAM: nothing waits, and there is one route. False, and nothing is done,
+ * for another one, or a wrong one. */
+static bool copy_short(Array &dst, Array &src, Route &route) {
+  Look look_dst(dst, true), look_src(src);
+  umemArray *to = look_dst.get(), *from = look_src.get();
+  size_t nbytes = umemArray_nbytes(from);
+  if (!nbytes || !is_short(look_dst.context(), nbytes) || !is_short(look_src.context(), nbytes) ||
+      umemArray_is_read_only(to) || umemArray_type(to) != umemArray_type(from) ||
+      !umemArray_is_same_shape(to, from) || !are_runs(to, from))
+    return false;
   auto begin = std::chrono::steady_clock::now();
-  array_call(true, [&](umemStatusType *status) {
-    if (check_copy(to, from, "umem.copy", status))
-      *status = umem_copy_to(umemArray_context(from), umemArray_address(from),
-                             umemArray_context(to), umemArray_address(to), umemArray_nbytes(from));
-  });
+  Call call;
+  umem_copy_to(umemArray_context(from), umemArray_address(from), umemArray_context(to),
+               umemArray_address(to), nbytes);
+  call.end();
   std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  return {umemArray_nbytes(from), taken.count(), nullptr};
+  route.bytes = nbytes;
+  route.seconds = taken.count();
+  return true;
 }
 
 static Route copy(Array &dst, Array &src, nb::handle function, size_t step) {
+  Route short_one;
+  if (function.is_none() && copy_short(dst, src, short_one)) return short_one;
   Hold hold_dst(dst, true), hold_src(src);
   umemArray *to = hold_dst.get(), *from = hold_src.get();
-  size_t nbytes = umemArray_nbytes(from);
-  if (function.is_none() && is_short(hold_dst.context(), nbytes) &&
-      is_short(hold_src.context(), nbytes) && are_runs(to, from))
-    return copy_short(to, from);
   Progress progress = {function.is_none() ? nullptr : function.ptr()};
   std::unique_ptr<umemRoute> route(new umemRoute UMEM_ROUTE_INIT);
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
@@ -378,8 +385,68 @@ static void bind_route(nb::module_ &m) {
           nb::sig("def get(self, key: str, default: object = None) -> typing.Any"));
 }
 
+/* ---- umem.copy ---- */
+
+static PyObject *copy_others; /* function of (dst, src, progress, step), of any objects */
+
+/* As a function of C, without what nanobind adds to a call. */
+static PyObject *copy_function(PyObject *, PyObject *const *values, Py_ssize_t count,
+                               PyObject *names) {
+  static PyObject *const no_step = PyLong_FromLong(0);
+  static char const *const parameters[] = {"dst", "src", "progress", "step"};
+  return raised([&] {
+    PyObject *given[] = {nullptr, nullptr, Py_None, no_step};
+    if (!read_arguments(parameters, 2, values, count, names, given) || !given[0] || !given[1])
+      raise(umemTypeError, "umem.copy expects (dst, src, *, progress=None, step=0)");
+    if (given[2] == Py_None && given[3] == no_step) {
+      Array *dst = find_array(given[0]), *src = find_array(given[1]);
+      Route route;
+      if (dst && src && copy_short(*dst, *src, route)) return nb::cast(std::move(route));
+    }
+    return nb::object(nb::handle(copy_others)(nb::handle(given[0]), nb::handle(given[1]),
+                                              nb::handle(given[2]), nb::handle(given[3])));
+  });
+}
+
+static void bind_copy(nb::module_ &m) {
+  static PyMethodDef function = {
+      "copy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(copy_function)),
+      METH_FASTCALL | METH_KEYWORDS,
+      "copy($module, dst, src, *, progress=None, step=0)\n--\n\n"
+      "Copies all elements of src to dst, of the same type and shape, on any two places.\n\n"
+      "Ctrl-C ends a long copy: the bytes that progress was last called with are there, the others "
+      "as before.\n\n"
+      "Parameters\n"
+      "----------\n"
+      "dst, src : Array, or what umem.asarray takes\n"
+      "    Their memory may overlap: src is then read before dst is written. dst is memory that "
+      "can "
+      "be written, such as an\n"
+      "    array of NumPy.\n"
+      "progress : callable or object with update and total, optional\n"
+      "    `progress(done, total)` in bytes, from 0 to total; False cancels the copy. Or a bar of "
+      "tqdm.\n"
+      "step : int or str, optional\n"
+      "    Bytes from call to call. Default: 64 MiB. Arrays with gaps are copied in one step.\n\n"
+      "Returns\n"
+      "-------\n"
+      "Route\n"
+      "    A mapping: bytes, seconds, route as a text, and the legs of the route with src, dst, "
+      "way, "
+      "bytes, seconds, workers,\n"
+      "    calls. It is made when it is read; dict(route) is a dict.\n\n"
+      "Raises\n"
+      "------\n"
+      "umem.CancelledError\n"
+      "    progress has returned False. What it raises itself arrives as it is."};
+  nb::object module_name = nb::str("umem");
+  m.attr("copy") = nb::steal(PyCFunction_NewEx(&function, m.ptr(), module_name.ptr()));
+  m.def("_set_copy", [](nb::object others) { copy_others = others.release().ptr(); });
+}
+
 void bind_transfers(nb::module_ &m) {
   bind_route(m);
+  bind_copy(m);
   nb::class_<Transfer>(m, "Transfer", "A copy that goes on: see umem.start.")
       .def("__init__", start, nb::arg("dst"), nb::arg("src"))
       .def("__init__", start_many, nb::arg("pairs"),

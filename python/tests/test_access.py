@@ -260,3 +260,40 @@ def test_an_access_that_no_array_has_made_is_refused():
     access = type(umem.zeros(3).host())
     with pytest.raises(TypeError), access.__new__(access):
         pass
+
+
+def test_host_says_what_it_expects():
+    array = umem.zeros(3)
+    for arguments, named in ((("r", "w"), {}), ((), {"modes": "r"}), (("r",), {"mode": "r"})):
+        with pytest.raises(umem.TypeError, match="expects"):
+            array.host(*arguments, **named)
+    for wrong in ("x", b"r", 3, None):
+        with pytest.raises(umem.ValueError, match="known are"):
+            array.host(wrong)
+    for mode in "r", "w", "rw":
+        with array.host(mode=mode) as x:
+            assert x.flags.writeable == (mode != "r") and x.flags.aligned and x.flags.c_contiguous
+
+
+def test_host_gives_the_layout_of_the_array():
+    """Dense and aligned elements are told to NumPy without strides, others with them."""
+    raw = bytearray(range(65))
+    place, address = umem.host(), numpy.frombuffer(raw, "u1").ctypes.data
+    for skip in 0, 1:
+        array = umem.at(place, address + skip, (4, 2), "f8", order="C")
+        for view in array, array.T, array[::2], array[:, 1], array[0, 0]:
+            with view.host() as x:
+                assert x.shape == view.shape and (x.size < 2 or x.strides == view.strides)
+                assert x.flags.aligned == ((address + skip) % 8 == 0)
+                assert view is not array or x.tobytes() == raw[skip:skip + 64]
+
+
+def test_an_array_cannot_be_released_while_numpy_has_it():
+    array = umem.zeros(3)
+    with array.host() as x:
+        with pytest.raises(umem.NotSupportedError, match="may use its memory"):
+            array.release()
+    del x
+    array.release()
+    with pytest.raises(umem.ValueError, match="released"):
+        array.host()

@@ -561,3 +561,19 @@ for transfer in transfers:
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert found.stdout == "interrupted\n" and not found.stderr, found.stderr
+
+
+def test_copy_says_what_it_expects():
+    array, other = umem.zeros(3), umem.ones(3)
+    wrong = ((), {}), ((array,), {}), ((array, other, None), {}), ((array, other), {"src": other})
+    for arguments, named in (*wrong, ((array, other), {"steps": 1})):
+        with pytest.raises(umem.TypeError, match=r"expects \(dst, src, \*, progress=None, step=0\)"):
+            umem.copy(*arguments, **named)
+    assert umem.copy(dst=array, src=other)["bytes"] == 24 and array.tolist() == [1, 1, 1]
+    with pytest.raises(umem.ValueError):
+        umem.copy(array, umem.zeros(2))
+    with pytest.raises(umem.TypeError):
+        umem.copy(array, umem.zeros(3, "int32"))
+    other.read_only = True
+    with pytest.raises(umem.NotSupportedError, match="read-only"):
+        umem.copy(other, array)

@@ -215,3 +215,60 @@ def test_lists_without_an_end():
     for value in (endless, deep):
         with pytest.raises(umem.ValueError, match="dimensions"):
             umem.asarray(value)
+
+
+# ---- one element ----
+
+KEYS = [(1, 2), (-1, -3), (0, 0), (3, 0), (0, -4), (2 ** 70, 0), (True, 1), (1.5, 1), (1,), 1,
+        (1, 2, 3), (numpy.int64(1), 2)]
+NUMBERS = [1, 1.5, -1, 300, 2 ** 63, -2 ** 70, math.nan, math.inf, 1e300, 1e-300, True, 2 + 1j, "3", None]
+VIEWS = [lambda a: a[::-1, ::2], lambda a: a.T, lambda a: a[1], lambda a: a[0, 0, ...], lambda a: a[:0]]
+
+
+def set_one(array, key, value):
+    """The elements afterwards, or the exception."""
+    try:
+        array[key] = value
+    except Exception as error:
+        return type(error), str(error)
+    return array.numpy(copy=True).tobytes()
+
+
+@pytest.mark.parametrize("dtype", "bool int8 uint8 int16 uint32 int64 uint64 float16 float32 float64 "
+                                  "complex64 complex128 >i4 M8[s]".split())
+def test_an_element_of_ram_is_set_as_one_of_a_file(dtype, tmp_path):
+    """In RAM without a view of it, elsewhere with one."""
+    with umem.File(tmp_path / "a", "w+") as place:
+        for key in KEYS:
+            for value in NUMBERS if key == (1, 2) else (1,):
+                ours, theirs = umem.zeros((3, 3), dtype), umem.zeros((3, 3), dtype, place)
+                assert set_one(ours, key, value) == set_one(theirs, key, value), (key, value)
+        if dtype == "M8[s]":
+            return
+        for view in VIEWS:
+            ours, theirs = view(umem.zeros((3, 3), dtype)), view(numpy.zeros((3, 3), dtype))
+            for key in (0, -1, (1, 1), (-1, 0), ()):
+                try:
+                    theirs[key] = 1
+                except IndexError:
+                    with pytest.raises(IndexError):
+                        ours[key] = 1
+                else:
+                    ours[key] = 1
+            assert ours.tolist() == theirs.tolist()
+
+
+def test_no_element_is_set_where_none_may_be_written():
+    array = umem.zeros((2, 2))
+    array.read_only = True
+    with pytest.raises(umem.NotSupportedError, match="read-only"):
+        array[1, 1] = 3
+    array.read_only = False
+    with array.lock(), pytest.raises(umem.RuntimeError, match="locked"):
+        array[1, 1] = 3
+    with pytest.raises(umem.TypeError, match="deleted"):
+        del array[1, 1]
+    assert array.tolist() == [[0, 0], [0, 0]]
+    array.release()
+    with pytest.raises(umem.ValueError, match="released"):
+        array[1, 1] = 3

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _TYPE = 5  # umemTypeError
-_PLAIN = {"_copy", "_copy_many", "_from_list", "_host", "_host_access", "_kind_of_number", "_raise", "empty", "zeros", "__getitem__", "__len__", "__setitem__"}
+_PLAIN = {"_copy", "_copy_many", "_from_list", "_host", "_kind_of_number", "_raise", "empty", "zeros"}
 _PUBLIC = {"umem._core.": "", "ArrayType[Element]": "Array", "ArrayType": "Array", "PlaceType": "Place", "HostType": "Host"}
 
 

@@ -12,7 +12,6 @@ from .places import DEVICE_ACCESSIBLE, ORDERED, Cuda, Place
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
     from types import TracebackType
     from typing import Any, Literal, NoReturn
 
@@ -350,20 +349,6 @@ class Array(_core.Array[Element]):
         found: NumpyArray[Element] = exchange.to_numpy(self, copy)
         return found
 
-    def host(self, mode: Mode = "rw") -> AbstractContextManager[NumpyArray[Element]]:
-        """The elements as a NumPy array, for a with block.
-
-        Where the CPU cannot use the memory, it is a copy, which is brought back when the block ends, unless the block
-        raises. Until then no other access to the array can write it, and with "w" and "rw" none can read it.
-
-        Parameters
-        ----------
-        mode : {"r", "w", "rw"}
-            "r": only to read. "w": the old elements are not needed. "rw": both.
-        """
-        found: AbstractContextManager[NumpyArray[Element]] | None = _core._host_access(self, mode)
-        return _HostAccess(self, mode, _core._host(), self._is_host) if found is None else found
-
     def device(self, place: Place | str | None = None, mode: Mode = "rw") -> _Access:
         """The array for a GPU, with `__cuda_array_interface__` and DLPack, for a with block.
 
@@ -587,5 +572,6 @@ class Ghosts:
         return f"<umem.Ghosts: {self.widths} of {self._array!r}>"
 
 
+_core._set_host(lambda array, mode: _HostAccess(array, mode, _core._host(), array._is_host))
 _core._set_stored_item(lambda array: array.numpy(copy=True).item())
 _core._set_array(Array, dtypes._numbers, dtypes._find, dtypes._dtypes, dtypes._make)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Key = tuple[slice, ...]
 
 _PIECE = 1 << 22  # bytes that a thread reduces at a time: they remain in a cache
-_MOST_THREADS = 8  # so that the pieces take 32 MiB at most
+_MOST_THREADS = 16  # so that the pieces take 64 MiB at most
 
 
 # ---- the pieces of an array ----
@@ -45,36 +45,106 @@ def _keys(shape: tuple[int, ...], itemsize: int) -> Iterator[Key]:
                 yield (slice(i, i + 1), *key)
 
 
-def _in_order(work: Callable[[Key], Any], keys: Iterator[Key], threads: int) -> Iterator[Any]:
-    """The results of work(key), in the order of the keys. So many threads compute them, at most twice as many ahead."""
-    if threads < 2:
-        yield from map(work, keys)
-        return
-    from collections import deque  # these take longer to import than umem
-    from concurrent.futures import ThreadPoolExecutor
-    from contextvars import copy_context
-    from functools import partial
+class _Workers:
+    """Computes work(key) of all keys in several threads, the calling one included, which take the next key by themselves.
 
-    with ThreadPoolExecutor(threads, "umem-reduce") as pool:
+    At most so many results wait for the caller, who gets them in the order of the keys.
+    """
 
-        def begin(key: Key) -> tuple[Callable[[], Any], Callable[[], Any]]:
-            try:
-                future = pool.submit(copy_context().run, work, key)  # the variables of the caller
-            except RuntimeError:  # no thread can start, or Python is about to end
-                return partial(work, key), bool
-            return future.result, future.cancel
+    def __init__(self, work: Callable[[Key], Any], keys: Iterator[Key], threads: int, around: Callable[[], Any]) -> None:
+        from threading import Condition, Lock  # takes longer to import than umem
 
-        begun: deque[tuple[Callable[[], Any], Callable[[], Any]]] = deque()
+        self._work, self._keys, self._threads, self._around = work, keys, threads, around
+        self._most = 4 * threads
+        self._lock = Lock()  # of all below
+        self._changed = Condition(self._lock)
+        self._results: dict[int, tuple[Any, BaseException | None]] = {}
+        self._taken = self._given = 0  # numbers of the next key, and of the next result for the caller
+        self._ended = False  # no key is left, or the caller needs no more
+
+    def _take(self, waits: bool) -> tuple[int, Key] | None:
+        """The next key and its number; None if there is none, or not yet."""
+        with self._lock:
+            while waits and not self._ended and self._taken - self._given >= self._most:
+                self._changed.wait()
+            if self._ended or self._taken - self._given >= self._most:
+                return None
+            key = next(self._keys, None)
+            if key is None:
+                self._ended = True
+                return None
+            self._taken += 1
+            return self._taken - 1, key
+
+    def _compute(self, number: int, key: Key) -> None:
         try:
-            for key in keys:
-                begun.append(begin(key))
-                if len(begun) > 2 * threads:
-                    yield begun.popleft()[0]()
-            while begun:
-                yield begun.popleft()[0]()
+            result: tuple[Any, BaseException | None] = self._work(key), None
+        except BaseException as error:
+            result = None, error
+        with self._lock:
+            self._results[number] = result
+            if number == self._given:
+                self._changed.notify_all()
+
+    def _run(self) -> None:
+        with self._around():
+            while (taken := self._take(True)) is not None:
+                self._compute(*taken)
+
+    def _next(self) -> tuple[Any, BaseException | None] | None:
+        """The next result for the caller; None if it is not there yet."""
+        with self._lock:
+            result = self._results.pop(self._given, None)
+            if result is not None:
+                self._given += 1
+                if self._taken - self._given == self._most - 1:
+                    self._changed.notify_all()
+            return result
+
+    def _wait(self) -> bool:
+        """Waits for the next result. False: there is none."""
+        with self._lock:
+            while self._given not in self._results and self._given < self._taken:
+                self._changed.wait()
+            return self._given < self._taken
+
+    def _begin(self) -> list[Any]:
+        from contextvars import copy_context
+        from threading import Thread
+
+        begun: list[Thread] = []
+        try:
+            for _ in range(self._threads - 1):  # with the variables of the caller
+                thread = Thread(target=copy_context().run, args=(self._run,), name="umem-reduce")
+                thread.start()
+                begun.append(thread)
+        except RuntimeError:  # no more threads can start, or Python is about to end
+            pass
+        return begun
+
+    def results(self) -> Iterator[Any]:
+        begun = self._begin()
+        try:
+            while True:
+                found = self._next()
+                if found is None:
+                    taken = self._take(False)
+                    if taken is not None:
+                        with self._around():
+                            self._compute(*taken)
+                    elif not self._wait():
+                        return
+                    continue
+                result, error = found
+                if error is not None:
+                    raise error
+                yield result
         finally:
-            for _, cancel in begun:
-                cancel()
+            with self._lock:
+                self._ended = True
+                self._changed.notify_all()
+            for thread in begun:
+                thread.join()
 
 
 def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> Iterator[tuple[Key, Any]]:
@@ -96,8 +166,7 @@ def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> I
     def work(key: Key) -> tuple[Key, Any]:
         index: Any = (*key, ...)
         if whole is not None:
-            with numpy.errstate(**rules):
-                return key, function(key, whole[index])
+            return key, function(key, whole[index])
         piece = array[index]
         try:
             buffer = buffers.pop()
@@ -105,13 +174,14 @@ def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> I
             buffer = empty(builtins.max(1, _PIECE // width), array.dtype, _core._host())
         room = buffer[:piece.size].reshape(piece.shape)
         copy(room, piece)
-        with numpy.errstate(**rules):
-            result = function(key, room.numpy())
+        result = function(key, room.numpy())
         buffers.append(buffer)
         return key, result
 
     threads = builtins.min(_core._get_threads(), _MOST_THREADS, array.nbytes // _PIECE + 1)
-    return _in_order(work, _keys(array.shape, width), threads if array.place.capabilities & CONCURRENT else 1)
+    if not array.place.capabilities & CONCURRENT:
+        threads = 1
+    return _Workers(work, _keys(array.shape, width), threads, lambda: numpy.errstate(**rules)).results()
 
 
 # ---- one reduction ----

@@ -51,36 +51,18 @@ def _as_source(value: Any, dst: Array) -> Array:
     return find_array(value, dst.dtype if isinstance(value, (bool, int, float, complex, list, tuple)) else None)[0]
 
 
-def copy(dst: Any, src: Any, *, progress: Any = None, step: Size = 0) -> Route:
-    """Copies all elements of src to dst, of the same type and shape, on any two places.
+copy = _core.copy
 
-    Ctrl-C ends a long copy: the bytes that progress was last called with are there, the others as before.
 
-    Parameters
-    ----------
-    dst, src : Array, or what umem.asarray takes
-        Their memory may overlap: src is then read before dst is written. dst is memory that can be written, such as an
-        array of NumPy.
-    progress : callable or object with update and total, optional
-        `progress(done, total)` in bytes, from 0 to total; False cancels the copy. Or a bar of tqdm.
-    step : int or str, optional
-        Bytes from call to call. Default: 64 MiB. Arrays with gaps are copied in one step.
-
-    Returns
-    -------
-    Route
-        A mapping: bytes, seconds, route as a text, and the legs of the route with src, dst, way, bytes, seconds, workers,
-        calls. It is made when it is read; dict(route) is a dict.
-
-    Raises
-    ------
-    umem.CancelledError
-        progress has returned False. What it raises itself arrives as it is.
-    """
+def _copy_others(dst: Any, src: Any, progress: Any, step: Size) -> Route:
+    """umem.copy of what is more than a short copy between arrays in RAM."""
     if type(dst) is not Array or type(src) is not Array:
         dst = _as_target(dst)
         src = _as_source(src, dst)
     return _core._copy(dst, src, None if progress is None else _as_function(progress), size(step, "step") if step else 0)
+
+
+_core._set_copy(_copy_others)
 
 
 def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,

@@ -186,7 +186,9 @@ void umemArray_set_keeps(umemArray *array, bool keeps) {
 }
 
 void umemArray_release(umemArray *array) {
-  while (array && __atomic_sub_fetch(&array->users, 1, __ATOMIC_ACQ_REL) == 0) {
+  /* A single user need not count, as no other thread can. */
+  while (array && (__atomic_load_n(&array->users, __ATOMIC_ACQUIRE) == 1 ||
+                   __atomic_sub_fetch(&array->users, 1, __ATOMIC_ACQ_REL) == 0)) {
     umemArray *owner = array->owner == array ? NULL : array->owner;
     if (!owner && array->end != umemArrayKeeps) end_memory(array, __builtin_return_address(0));
     umem_array_drop(array);

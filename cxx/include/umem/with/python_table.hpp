@@ -51,7 +51,7 @@ typedef struct umemPythonTable {
   /* The context of an object that is a umem.Place or its name. *use keeps it, until drop_place.
    * Returns 1; 0 for another object; -1 with an exception. */
   int (*find_place)(PyObject *object, umemVirtual **context, void **use);
-  void *(*use_place)(umemPythonHold const *hold, umemVirtual **context);
+  void *(*use_place)(umemPythonHold const *hold, umemVirtual **context); /* of one that is kept */
   void (*drop_place)(void *use);
 
   /* The umem.Place of a context: the one that it has already, or a new one. release(owner) is
