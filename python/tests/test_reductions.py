@@ -3,6 +3,7 @@ import importlib.util
 import signal
 import sys
 import threading
+import time
 import tracemalloc
 
 import hypothesis.strategies as st
@@ -147,6 +148,19 @@ def test_no_copy_of_all_is_made(monkeypatch):
             assert peak < 1 << 20, (name, peak)  # NumPy's arrays: the one here has 16 MiB
 
 
+def test_a_file_larger_than_the_budget_is_summed_within_it(run_python):
+    """A sparse file of 512 MiB: the pieces take at most 64 MiB."""
+    out = run_python("""
+import resource, umem
+file = umem.zeros(1 << 26, "float64", umem.File())
+file[:8].sum()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert file.sum() == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+""")
+    assert int(out) < 80 << 10  # KiB
+
+
 def test_the_first_of_equal_elements_is_found():
     values = numpy.zeros((40, 9))
     values[7, 3] = values[7, 5] = values[30, 0] = 1
@@ -191,7 +205,31 @@ def test_several_threads_reduce(set_threads):
             return part.sum()
 
         assert sum(found for _, found in reductions.each(array, meet)) == 1770
-        assert len(seen) == threads and (threads == 1) == (threading.get_ident() in seen)
+        assert len(seen) == threads and threading.get_ident() in seen
+
+
+def test_few_results_wait_for_the_caller(set_threads):
+    """And the threads go on when it takes them; one that takes no more of them ends all."""
+    set_threads(3)
+    array = umem.asarray(numpy.arange(8000.0), place=umem.File(), copy=True)
+    begun, changed = [], threading.Condition()
+
+    def count(key, part):
+        with changed:
+            begun.append(key)
+            changed.notify()
+        return part.sum()
+
+    results = reductions.each(array, count)
+    for number in range(5):
+        next(results)
+        with changed:
+            assert changed.wait_for(lambda: len(begun) >= number + 12, 30)
+        time.sleep(0.01)
+        assert len(begun) <= number + 13
+    results.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "umem-reduce"]
+    assert len(begun) < 20
 
 
 @pytest.mark.parametrize("stop, error", [(lambda: 1 // 0, ZeroDivisionError),
@@ -241,12 +279,10 @@ def test_a_thread_calls_the_error_function_of_the_caller(set_threads):
 
 
 def test_the_caller_reduces_if_no_thread_can_start(set_threads, monkeypatch):
-    import concurrent.futures
-
-    def submit(*arguments):
+    def start(thread):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", submit)
+    monkeypatch.setattr(threading.Thread, "start", start)
     set_threads(3)
     assert umem.asarray(numpy.arange(60.0), place=umem.File(), copy=True).sum() == 1770
 

@@ -76,10 +76,12 @@ class _Workers:
             self._taken += 1
             return self._taken - 1, key
 
-    def _compute(self, number: int, key: Key) -> None:
+    def _compute(self, number: int, key: Key, is_caller: bool = False) -> None:
         try:
             result: tuple[Any, BaseException | None] = self._work(key), None
         except BaseException as error:
+            if is_caller and not isinstance(error, Exception):  # such as that of Ctrl-C, which waits for no other result
+                raise
             result = None, error
         with self._lock:
             self._results[number] = result
@@ -131,7 +133,7 @@ class _Workers:
                     taken = self._take(False)
                     if taken is not None:
                         with self._around():
-                            self._compute(*taken)
+                            self._compute(*taken, True)
                     elif not self._wait():
                         return
                     continue
