@@ -9,6 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef struct UrlServer UrlServer;
 
 /* One request: its method, its path with the query, the value of If-Match, and all of its head. */
@@ -50,5 +54,9 @@ void url_server_replace(UrlServer *server, void const *bytes, size_t size, char 
  * has taken it. */
 bool url_head(UrlRequest *request, char const *format, ...) __attribute__((format(printf, 2, 3)));
 bool url_send(UrlRequest *request, void const *bytes, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

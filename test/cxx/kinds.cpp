@@ -1,9 +1,7 @@
 /* kinds.cpp - handles for each kind of context: what only that kind can do. */
 #include "places.h"
 
-extern "C" {
 #include "url_server.h"
-}
 
 #include <umem/adaptors.hpp>
 #include <umem/open.hpp>
