@@ -6,7 +6,7 @@ Usage: record_traces.py FOLDER [--allocations N]
 Needs PyTorch and a GPU. Trains three models and has a fourth write text, each in a process of its own, and writes what
 PyTorch's allocator was asked for, from the first weight on, to FOLDER/NAME.txt. Each line is an allocation: its size in
 units of 512 bytes, rounded up, and how many later allocations come before its free; "-" if it lives to the end. Lines
-that begin with # are a comment. Recording ends with the training step in which the N-th allocation is.
+that begin with # are a comment. The first N allocations are stored, by default 10000.
 """
 import argparse
 import subprocess
@@ -157,10 +157,12 @@ def generation():
 MODELS = {"transformer": transformer, "convolutions": convolutions, "experts": experts, "generation": generation}
 
 
-def lifetimes(events):
-    """Of each allocation: its size in units and how many later ones come before its free, None at the end."""
+def lifetimes(events, most):
+    """Of the first allocations: the size of each in units and how many later ones come before its free, or None."""
     found, live = [], {}
     for event in events:
+        if event["action"] == "alloc" and len(found) == most:
+            break
         if event["action"] == "alloc":
             live[event["addr"]] = len(found)
             found.append([-(-event["size"] // UNIT), None])
@@ -171,28 +173,25 @@ def lifetimes(events):
 
 
 def record(name, allocations):
-    """Runs a model until it has made so many allocations; its trace."""
+    """The trace of a model, which runs until it has made so many allocations."""
     torch.manual_seed(1)
     torch.zeros(1, device="cuda")
     most = 8 * allocations
     torch.cuda.memory._record_memory_history(enabled="all", context=None, stacks="python", max_entries=most)
-    steps, found = 0, []
     for _ in MODELS[name]():
         torch.cuda.synchronize()
-        steps += 1
         events = torch.cuda.memory._snapshot()["device_traces"][0]
         if len(events) >= most:
             raise RuntimeError(f"{name}: {len(events)} events do not fit")
-        found = lifetimes(events)
-        if len(found) >= allocations:
-            break
-    return steps, found
+        found = lifetimes(events, allocations)
+        if len(found) == allocations:
+            return found
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--allocations", type=int, default=6000)
+    parser.add_argument("--allocations", type=int, default=10000)
     parser.add_argument("--only", choices=MODELS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not arguments.only:
@@ -200,14 +199,14 @@ def main():
             subprocess.run([sys.executable, __file__, arguments.folder, "--allocations", str(arguments.allocations),
                             "--only", name], check=True)
         return
-    steps, found = record(arguments.only, arguments.allocations)
+    found = record(arguments.only, arguments.allocations)
     arguments.folder.mkdir(parents=True, exist_ok=True)
     path = arguments.folder / f"{arguments.only}.txt"
     lines = [f"# {MODELS[arguments.only].__doc__}",
-             f"# {steps} steps on {torch.cuda.get_device_name()} with PyTorch {torch.__version__}, by bench/record_traces.py"]
+             f"# The first {len(found)} allocations on {torch.cuda.get_device_name()} with PyTorch {torch.__version__}, by bench/record_traces.py"]
     lines += [f"{size} {'-' if later is None else later}" for size, later in found]
     path.write_text("\n".join(lines) + "\n")
-    print(f"{path}: {len(found)} allocations in {steps} steps, {path.stat().st_size} bytes", flush=True)
+    print(f"{path}: {len(found)} allocations, {path.stat().st_size} bytes", flush=True)
 
 
 if __name__ == "__main__":

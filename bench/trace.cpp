@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <random>
+#include <stdexcept>
 
 namespace bench {
 namespace {
@@ -130,6 +134,90 @@ void data_frames(Writer &w) {
       w.free_all(tables[old]);
       tables.erase(tables.begin() + static_cast<std::ptrdiff_t>(old));
     }
+  }
+}
+
+/* Columns of a table, of so many bytes a row each. */
+struct Frame {
+  double rows; /* millions of them, nearly: a row of one byte takes as many MiB */
+  Blocks columns;
+};
+
+Frame make_frame(Writer &w, double rows, std::size_t columns) {
+  Frame frame{rows, {}};
+  for (std::size_t i = 0; i < columns; i++) frame.columns.push_back(w.alloc(8 * rows));
+  return frame;
+}
+
+/* Rows by 32-bit numbers: the result is a frame of so many rows. */
+Frame gather(Writer &w, double rows, std::size_t columns) {
+  Block map = w.alloc(4 * rows);
+  Frame result = make_frame(w, rows, columns);
+  w.free(map);
+  return result;
+}
+
+/* A mask of a byte a row, numbers of the rows that are kept, and these. */
+Frame filter_rows(Writer &w, Frame const &from) {
+  Block mask = w.alloc(from.rows);
+  Frame result = gather(w, from.rows * w.uniform(0.05, 0.9), from.columns.size());
+  w.free(mask);
+  return result;
+}
+
+/* A hash table of the smaller side, half full, and pairs of numbers: of the rows that match. */
+Frame join_frames(Writer &w, Frame const &one, Frame const &other) {
+  double small = std::min(one.rows, other.rows), large = std::max(one.rows, other.rows);
+  double matches = large * w.uniform(0.2, 1.5);
+  Block table = w.alloc(2 * 8 * small), left = w.alloc(4 * matches), right = w.alloc(4 * matches);
+  w.free(table);
+  Frame result = make_frame(w, matches, one.columns.size() + other.columns.size() - 1);
+  w.free(left);
+  w.free(right);
+  return result;
+}
+
+/* A hash table of all rows, sums at the places of the table, and those of the groups alone. */
+Frame group_rows(Writer &w, Frame const &from) {
+  Block table = w.alloc(2 * 4 * from.rows);
+  Frame sparse = make_frame(w, from.rows, from.columns.size() - 1);
+  Frame result = gather(w, from.rows * w.log_uniform(0.0001, 0.5), from.columns.size());
+  w.free_all(sparse.columns);
+  w.free(table);
+  return result;
+}
+
+/* Two buffers of keys and of numbers, by turns the source and the target of a digit. */
+Frame sort_rows(Writer &w, Frame const &from) {
+  Blocks buffers = {w.alloc(8 * from.rows), w.alloc(4 * from.rows), w.alloc(8 * from.rows),
+                    w.alloc(4 * from.rows), w.alloc(2)};
+  Frame result = make_frame(w, from.rows, from.columns.size());
+  w.free_backwards(buffers);
+  return result;
+}
+
+/* Queries over tables of 0.5 to 64 million rows: filter, join, group, sort, as cuDF does them. The
+ * sizes are drawn from what each operation allocates. */
+void queries(Writer &w) {
+  std::vector<Frame> tables;
+  for (int i = 0; i < 4; i++)
+    tables.push_back(make_frame(w, w.log_uniform(0.5, 64), 3 + w.below(6)));
+  while (w.goes_on()) {
+    Frame filtered = filter_rows(w, tables[w.below(4)]);
+    Frame joined = join_frames(w, filtered, tables[w.below(4)]);
+    w.free_all(filtered.columns);
+    Frame groups = group_rows(w, joined);
+    if (w.below(2)) {
+      Frame sorted = sort_rows(w, joined);
+      w.free_all(sorted.columns);
+    }
+    w.free_all(joined.columns);
+    w.free_all(groups.columns);
+    if (w.below(8)) continue;
+    Frame &old = tables[w.below(4)];
+    Frame fresh = make_frame(w, w.log_uniform(0.5, 64), 3 + w.below(6));
+    w.free_all(old.columns);
+    old = std::move(fresh);
   }
 }
 
@@ -316,16 +404,54 @@ void replace_blocks(Writer &w, std::size_t live, double least, double most) {
   }
 }
 
-/* Sizes from 256 bytes to 64 MiB, and from 1 to 64 MiB; from four seeds. */
+/* Sizes from 256 bytes to 64 KiB, to 1 MiB and to 64 MiB: the large ones from four seeds. */
 void add_random(std::vector<Trace> &all, std::uint64_t divisor, std::size_t count) {
-  for (std::uint64_t seed = 1; seed <= 4; seed++) {
-    Writer writer("random sizes " + std::to_string(seed), divisor, count, seed);
-    replace_blocks(writer, 256, 256 / mebi, 64);
-    all.push_back(writer.finish());
+  struct Kind {
+    char const *name;
+    std::size_t live;
+    double least, most;
+    bool seeds;
+  };
+  for (Kind const &kind :
+       {Kind{"small sizes", 1000, 256 / mebi, 1.0 / 16, false},
+        Kind{"medium sizes", 4096, 1.0 / 16, 1, false},
+        Kind{"random sizes", 256, 256 / mebi, 64, true}, Kind{"large sizes", 64, 1, 64, true}})
+    for (std::uint64_t seed = 1; seed <= (kind.seeds ? 4 : 1); seed++) {
+      std::string const number = kind.seeds ? " " + std::to_string(seed) : "";
+      Writer writer(kind.name + number, divisor, count, seed);
+      replace_blocks(writer, kind.live, kind.least, kind.most);
+      all.push_back(writer.finish());
+    }
+}
+
+/* A line of a recording: the size of an allocation in units, and how many later allocations come
+ * before its free; "-" if none does. See record_traces.py. */
+void replay(Writer &w, std::filesystem::path const &path) {
+  constexpr double unit = 512;
+  std::ifstream file(path);
+  std::map<std::size_t, Blocks> ends; /* by the number of the last allocation before */
+  std::size_t number = 0;
+  std::string size, later;
+  for (std::string comment; file.peek() == '#';) std::getline(file, comment);
+  for (; w.goes_on() && file >> size >> later; number++) {
+    Block block = w.alloc(std::stod(size) * unit / mebi);
+    if (later != "-") ends[number + std::stoul(later)].push_back(block);
+    if (auto now = ends.find(number); now != ends.end()) {
+      w.free_all(now->second);
+      ends.erase(now);
+    }
   }
-  for (std::uint64_t seed = 1; seed <= 4; seed++) {
-    Writer writer("large sizes " + std::to_string(seed), divisor, count, seed);
-    replace_blocks(writer, 64, 1, 64);
+  if (!number) throw std::runtime_error("no allocations in " + path.string());
+}
+
+/* Those of real models, in the order of their names. */
+void add_recorded(std::vector<Trace> &all, std::uint64_t divisor, std::size_t count) {
+  std::map<std::string, std::filesystem::path> paths;
+  for (auto const &entry : std::filesystem::directory_iterator(UMEM_BENCH_TRACES))
+    if (entry.path().extension() == ".txt") paths[entry.path().stem().string()] = entry.path();
+  for (auto const &[name, path] : paths) {
+    Writer writer(name, divisor, count);
+    replay(writer, path);
     all.push_back(writer.finish());
   }
 }
@@ -339,7 +465,7 @@ std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
   };
   std::vector<Trace> all;
   for (Named kind :
-       {Named{"training", training}, Named{"data frames", data_frames},
+       {Named{"training", training}, Named{"data frames", data_frames}, Named{"queries", queries},
         Named{"doubling vectors", doubling_vectors}, Named{"inference cache", inference_cache},
         Named{"graph batches", graph_batches}, Named{"mesh refinement", mesh_refinement},
         Named{"streaming windows", streaming_windows}, Named{"tiles and giants", tiles_and_giants},
@@ -348,6 +474,7 @@ std::vector<Trace> traces(std::uint64_t divisor, std::size_t count) {
     kind.write(writer);
     all.push_back(writer.finish());
   }
+  add_recorded(all, divisor, count);
   add_random(all, divisor, count);
   return all;
 }
