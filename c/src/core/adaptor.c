@@ -2,7 +2,7 @@
 #include "core/adaptor.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/status.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* copy.h - copies of items with strides and of lists of runs, and whether the two sides of a copy
- * have bytes in common. */
+/* copy.h - copies: who moves the bytes of a run, copies of items with strides and of lists of runs,
+ * and whether the two sides of a copy have bytes in common. */
 #ifndef UMEM_CORE_COPY_H
 #define UMEM_CORE_COPY_H
 
@@ -10,8 +10,58 @@
 #include <umem/virtual.h>
 
 #include "core/context.h"
-#include "core/plan.h"
 #include "core/status.h"
+
+/* ==== runs: bytes without gaps, and who moves those of a copy; plan.c ==== */
+
+/* Lets the source, or else the destination, copy the layout alone, if it plans that (plan_copy and
+ * copy_direct in virtual.h). Returns true if one of them has done so, or has recorded a failure.
+ * Returns false, with nothing touched or recorded, if neither does. */
+bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout);
+
+/* Copies a validated run of nbytes > 0 by the best route. */
+void umem_copy_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                   size_t nbytes);
+
+/* Copies a validated run of nbytes > 0 in chunks through a buffer in host memory, by the methods
+ * copy_to and copy_from. For two sides of which the CPU can address neither: also for a method
+ * copy_direct that finds only when it copies that its own way is closed. */
+void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                        size_t nbytes);
+
+/* ---- many runs: many.c ---- */
+
+/* Copies validated runs, of which none has a byte of the target of another one or of its own, from
+ * src to dst in any order. Sets their states. After a failure, which is recorded, one of them is
+ * umemRunFailed, unless the context that copies them cannot say which. */
+void umem_copy_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count);
+
+/* Starts to read runs of src that are copied soon. Advice only. */
+typedef void umemAhead(umemVirtual *src, umemCopyRun const *runs, size_t count);
+
+/* As umem_copy_runs, one run after the other, by several threads where that is faster. Each calls
+ * ahead, if it is not NULL, before it copies the part that it has taken before. */
+void umem_copy_each_run(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                        umemAhead *ahead);
+
+/* ---- the two ends of a copy through host memory ---- */
+
+/* Returns the genuine umemHost for a copy between src and dst: dst itself if it is one, so that
+ * its failures are its own, else the one that src or dst was given. Returns NULL, and records a
+ * status, if there is none. */
+umemVirtual *umem_host_between(umemVirtual *src, umemVirtual *dst);
+
+/* Reads from src to, or writes to dst from, the pointer buffer; host is a umem_host_between. */
+void umem_read_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer, size_t n);
+void umem_write_run(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                    size_t n);
+
+/* umem_read_run and umem_write_run as a step of a copy whose other end is a buffer of umem. */
+void umem_fill_buffer(umemVirtual *src, uintptr_t src_adr, umemVirtual *host, void *buffer,
+                      size_t n);
+void umem_empty_buffer(umemVirtual *dst, uintptr_t dst_adr, umemVirtual *host, void const *buffer,
+                       size_t n);
 
 /* ==== overlap ==== */
 
@@ -90,7 +140,8 @@ umem_copy_any_run(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr
 void umem_copy_items(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                      umemLayout const *layout);
 
-/* ==== lists of copies: checked, sorted and joined to runs by list.c, copied by many.c ==== */
+/* ==== lists of copies: checked and joined to runs by list.c, sorted by list_keys.c, copied by
+ * many.c ==== */
 
 enum {
   umemListShort = 32, /* items: a list of no more takes no memory of the heap */
@@ -163,6 +214,31 @@ static inline uint32_t umemList_item(umemList const *list, size_t i) {
 static inline uint32_t umemList_group(umemList const *list, size_t run) {
   return list->sorted ? list->sorted[list->begins[run]].group : 0;
 }
+
+/* ---- list_keys.c ---- */
+
+static inline bool umemListKey_is_before(umemListKey const *one, umemListKey const *other) {
+  return one->group != other->group ? one->group < other->group : one->first < other->first;
+}
+
+/* Sorts the keys, with room for as many others. Returns which of the two arrays has the result. */
+umemListKey *umemListKey_sort(umemListKey *keys, umemListKey *room, size_t count);
+
+/* An empty table, and its end. */
+void umemListTable_begin(umemListTable *table);
+void umemListTable_end(umemListTable *table);
+
+static inline umemListEntry *umemListTable_entries(umemListTable *table) {
+  return table->heap ? table->heap : table->few;
+}
+
+/* The entry of key, which may be new: then only its key is set, and *is_new. NULL after a failure,
+ * which is the list's. */
+umemListEntry *umemListTable_take(umemListTable *table, umemList const *list,
+                                  uint64_t const key[umemListWords], bool *is_new);
+
+/* Records that there is no memory for the list. Returns false. */
+bool umemList_fail_memory(umemList const *list);
 
 /* ---- list.c ---- */
 

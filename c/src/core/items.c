@@ -7,7 +7,6 @@
 #include "core/context.h"
 #include "core/layout.h"
 #include "core/hook.h"
-#include "core/plan.h"
 #include "core/ram.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * The items are sorted by their pair of contexts, and by their addresses within it, so that
  * neighbours become one run and a file is read in its order. Targets are sorted by the memory that
- * they are in, so that overlaps are neighbours, too. A table numbers the memories and the pairs:
- * a list over thousands of contexts takes time in proportion to its length.
+ * they are in, so that overlaps are neighbours, too. Tables number the memories and the pairs
+ * (list_keys.c).
  *
  * Most lists are of one pair and have their targets in rising order, as the rows of an array that
  * are put together. One pass checks such a list, and it is sorted only to read a file. */
@@ -17,164 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sorting ---- */
-
 typedef umemListKey Key;
-
-enum { digit_bits = 11, digits = 1 << digit_bits, few_keys = 2 * umemListShort };
-
-static bool is_before(Key const *one, Key const *other) {
-  return one->group != other->group ? one->group < other->group : one->first < other->first;
-}
-
-static bool is_sorted(Key const *keys, size_t count) {
-  for (size_t i = 1; i < count; i++)
-    if (is_before(&keys[i], &keys[i - 1])) return false;
-  return true;
-}
-
-/* By insertion. */
-static void sort_few(Key *keys, size_t count) {
-  for (size_t i = 1; i < count; i++) {
-    Key key = keys[i];
-    size_t k = i;
-    for (; k && is_before(&key, &keys[k - 1]); k--) keys[k] = keys[k - 1];
-    keys[k] = key;
-  }
-}
-
-static uint64_t digit_of(Key const *key, uint64_t least, unsigned shift, bool by_group) {
-  return ((by_group ? key->group : key->first - least) >> shift) % digits;
-}
-
-/* By one digit, stable. */
-static void sort_digit(Key const *from, Key *to, size_t count, uint64_t least, unsigned shift,
-                       bool by_group) {
-  size_t ends[digits] = {0};
-  for (size_t i = 0; i < count; i++) ends[digit_of(&from[i], least, shift, by_group)]++;
-  for (size_t k = 1; k < digits; k++) ends[k] += ends[k - 1];
-  for (size_t i = count; i-- > 0;) to[--ends[digit_of(&from[i], least, shift, by_group)]] = from[i];
-}
-
-/* Sorts by all digits of values from 0 to most. Returns which of the two arrays has the result. */
-static Key *sort_digits(Key *keys, Key *other, size_t count, uint64_t least, uint64_t most,
-                        bool by_group) {
-  for (unsigned shift = 0; shift < 64 && most >> shift; shift += digit_bits) {
-    sort_digit(keys, other, count, least, shift, by_group);
-    Key *sorted = other;
-    other = keys;
-    keys = sorted;
-  }
-  return keys;
-}
-
-/* Sorts the keys by digits (Knuth, TAOCP 5.2.5, algorithm R), with room for as many keys. Returns
- * which of the two arrays has the result. */
-static Key *sort_keys(Key *keys, Key *room, size_t count) {
-  if (is_sorted(keys, count)) return keys;
-  if (count <= few_keys) {
-    sort_few(keys, count);
-    return keys;
-  }
-  uint64_t least = UINT64_MAX, most = 0, groups = 0;
-  for (size_t i = 0; i < count; i++) {
-    least = umem_lesser(least, keys[i].first);
-    most = umem_greater(most, keys[i].first);
-    groups = umem_greater(groups, keys[i].group);
-  }
-  Key *sorted = sort_digits(keys, room, count, least, most - least, false);
-  return sort_digits(sorted, sorted == keys ? room : keys, count, 0, groups, true);
-}
-
-/* ---- tables ---- */
-
-static umemListEntry *entries_of(umemListTable *table) {
-  return table->heap ? table->heap : table->few;
-}
-
-static void clear(umemListTable *table) {
-  table->heap = NULL;
-  table->cells = NULL;
-  table->count = table->last = 0;
-  table->room = umemListFew;
-}
-
-static bool is_key(umemListEntry const *entry, uint64_t const key[umemListWords]) {
-  return entry->key[1] == key[1] && entry->key[2] == key[2] && entry->key[3] == key[3] &&
-         entry->key[0] == key[0];
-}
-
-static uint64_t hash_of(uint64_t const key[umemListWords]) {
-  uint64_t hash = 0;
-  for (unsigned k = 0; k < umemListWords; k++) {
-    hash = (hash ^ key[k]) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
-/* The cell of key, or the free one where it would go. Of a table that has cells. */
-static uint32_t *cell_of(umemListTable *table, uint64_t const key[umemListWords]) {
-  size_t mask = table->capacity - 1, i = (size_t)hash_of(key) & mask;
-  while (table->cells[i] && !is_key(&table->heap[table->cells[i] - 1], key)) i = (i + 1) & mask;
-  return &table->cells[i];
-}
-
-static bool fail_memory(umemList const *list) {
-  return UMEM_FAIL(list->items->src, umemMemoryError, "no memory to sort the items");
-}
-
-/* Doubles the table. False, and a failure, without memory. */
-static bool grow(umemList const *list, umemListTable *table) {
-  size_t room = 2 * table->room, capacity = 2 * room;
-  umemListEntry *entries = malloc(room * sizeof *entries);
-  uint32_t *cells = calloc(capacity, sizeof *cells);
-  if (!entries || !cells) {
-    free(entries);
-    free(cells);
-    return fail_memory(list);
-  }
-  memcpy(entries, entries_of(table), table->count * sizeof *entries);
-  free(table->heap);
-  free(table->cells);
-  table->heap = entries;
-  table->cells = cells;
-  table->room = room;
-  table->capacity = capacity;
-  for (size_t i = 0; i < table->count; i++) *cell_of(table, entries[i].key) = (uint32_t)i + 1;
-  return true;
-}
-
-/* The number of key, or table->count. */
-static size_t find_entry(umemListTable *table, uint64_t const key[umemListWords]) {
-  umemListEntry const *entries = entries_of(table);
-  if (table->last < table->count && is_key(&entries[table->last], key)) return table->last;
-  if (table->cells) {
-    uint32_t number = *cell_of(table, key);
-    return number ? number - 1 : table->count;
-  }
-  size_t i = 0;
-  while (i < table->count && !is_key(&entries[i], key)) i++;
-  return i;
-}
-
-/* The entry of key, which may be new: then only its key is set, and *is_new. NULL after a
- * failure. */
-static umemListEntry *take_entry(umemList const *list, umemListTable *table,
-                                 uint64_t const key[umemListWords], bool *is_new) {
-  size_t number = find_entry(table, key);
-  *is_new = number == table->count;
-  if (*is_new) {
-    if (number == table->room && !grow(list, table)) return NULL;
-    umemListEntry *entry = &entries_of(table)[number];
-    *entry = (umemListEntry){.same = (uint32_t)number};
-    memcpy(entry->key, key, sizeof entry->key);
-    table->count++;
-    if (table->cells) *cell_of(table, key) = (uint32_t)number + 1;
-  }
-  table->last = (uint32_t)number;
-  return &entries_of(table)[number];
-}
 
 /* ---- the list ---- */
 
@@ -185,8 +28,7 @@ void umemList_release(umemList *list) {
     free(list->runs);
     free(list->begins);
   }
-  free(list->pairs.heap);
-  free(list->pairs.cells);
+  umemListTable_end(&list->pairs);
 }
 
 static bool take_runs(umemList *list) {
@@ -194,7 +36,7 @@ static bool take_runs(umemList *list) {
   bool is_short = count <= umemListShort;
   list->runs = is_short ? list->small.runs : malloc(count * sizeof *list->runs);
   list->begins = is_short ? list->small.begins : malloc((count + 1) * sizeof *list->begins);
-  return (list->runs && list->begins) || fail_memory(list);
+  return (list->runs && list->begins) || umemList_fail_memory(list);
 }
 
 static bool take_keys(umemList *list) {
@@ -202,7 +44,7 @@ static bool take_keys(umemList *list) {
   bool is_short = count <= umemListShort;
   list->keys = is_short ? list->small.keys : malloc(2 * count * sizeof *list->keys);
   list->room = is_short ? list->small.room : malloc(2 * count * sizeof *list->room);
-  return (list->keys && list->room) || fail_memory(list);
+  return (list->keys && list->room) || umemList_fail_memory(list);
 }
 
 /* Puts "item 7: " before a failure that was held, behind the name of the function. */
@@ -281,15 +123,12 @@ typedef struct Check {
   Known known[2]; /* of the context that was last a source, and a target */
 } Check;
 
-static void end_check(Check *check) {
-  free(check->memories.heap);
-  free(check->memories.cells);
-}
+static void end_check(Check *check) { umemListTable_end(&check->memories); }
 
 /* Sets *memory to a number. Returns false after a failure. */
 static bool find_memory(Check *check, uint64_t const key[umemListWords], uint32_t *memory) {
   bool is_new;
-  umemListEntry *entry = take_entry(check->list, &check->memories, key, &is_new);
+  umemListEntry *entry = umemListTable_take(&check->memories, check->list, key, &is_new);
   if (entry) *memory = entry->same;
   return entry;
 }
@@ -297,7 +136,7 @@ static bool find_memory(Check *check, uint64_t const key[umemListWords], uint32_
 /* Lets an older entry stand for the newest, if it is the memory of owner, too. Only contexts that
  * have a method to find out are compared with one another. */
 static void find_same(Check *check, umemVirtual *owner) {
-  umemListEntry *entries = entries_of(&check->memories);
+  umemListEntry *entries = umemListTable_entries(&check->memories);
   size_t newest = check->memories.count - 1;
   for (uint32_t i = 0; i < newest; i++) {
     if (entries[i].key[0] != owned || entries[i].same != i) continue;
@@ -316,9 +155,10 @@ static bool find_own_memory(Check *check, umemVirtual *ctx, uint32_t *memory) {
   bool is_new, knows = owner->vptr->is_same_device;
   uint64_t const by_name[] = {named, (uintptr_t)owner->vptr, owner->space[0], owner->space[1]};
   uint64_t const by_owner[] = {owned, (uintptr_t)owner, 0, 0};
-  if (!take_entry(check->list, &check->memories, knows ? by_owner : by_name, &is_new)) return false;
+  if (!umemListTable_take(&check->memories, check->list, knows ? by_owner : by_name, &is_new))
+    return false;
   if (is_new && knows) find_same(check, owner);
-  *memory = entries_of(&check->memories)[check->memories.last].same;
+  *memory = umemListTable_entries(&check->memories)[check->memories.last].same;
   return true;
 }
 
@@ -401,7 +241,7 @@ static inline bool span_side(Check *check, bool is_target, size_t *count) {
     unsigned found = is_target ? find_target(check, item, spans) : find_source(check, item, spans);
     if (!found) return false;
     for (unsigned k = 0; k < found; k++) {
-      umemListEntry *memory = &entries_of(&check->memories)[spans[k].memory];
+      umemListEntry *memory = &umemListTable_entries(&check->memories)[spans[k].memory];
       widen(is_target ? &memory->targets : &memory->sources, spans[k].first,
             spans[k].first + item->nbytes);
       if (is_target) list->keys[(*count)++] = (Key){spans[k].first, spans[k].memory, (uint32_t)i};
@@ -412,7 +252,7 @@ static inline bool span_side(Check *check, bool is_target, size_t *count) {
 
 /* Whether a source can have a byte of a target. */
 static bool can_meet(Check *check) {
-  umemListEntry const *entries = entries_of(&check->memories);
+  umemListEntry const *entries = umemListTable_entries(&check->memories);
   size_t k = 0;
   while (k < check->memories.count && !(entries[k].targets.low < entries[k].sources.high &&
                                         entries[k].sources.low < entries[k].targets.high))
@@ -445,7 +285,7 @@ static size_t find_key(Key const *keys, size_t count, uint32_t group, uint64_t f
   size_t low = 0;
   while (low < count) {
     size_t middle = low + (count - low) / 2;
-    if (is_before(&keys[middle], &wanted))
+    if (umemListKey_is_before(&keys[middle], &wanted))
       low = middle + 1;
     else
       count = middle;
@@ -478,9 +318,9 @@ static bool check_overlaps(umemList *list) {
   size_t count = 0;
   check.list = list;
   check.known[0].ctx = check.known[1].ctx = NULL;
-  clear(&check.memories);
+  umemListTable_begin(&check.memories);
   if (!span_side(&check, true, &count)) return false;
-  Key const *keys = sort_keys(list->keys, list->room, count);
+  Key const *keys = umemListKey_sort(list->keys, list->room, count);
   if (!check_targets(list, keys, count) || !span_side(&check, false, &count)) return false;
   bool meets = can_meet(&check);
   for (size_t i = 0; meets && i < list->count; i++)
@@ -508,7 +348,7 @@ umemListPair umemList_pair(umemList const *list, size_t run) {
 static bool take_pair(umemList *list, umemListPair const *pair, uint32_t *number) {
   bool is_new;
   uint64_t const key[] = {(uintptr_t)pair->src, (uintptr_t)pair->dst, pair->overlaps, 0};
-  umemListEntry const *entry = take_entry(list, &list->pairs, key, &is_new);
+  umemListEntry const *entry = umemListTable_take(&list->pairs, list, key, &is_new);
   if (entry) *number = entry->same;
   return entry;
 }
@@ -534,7 +374,7 @@ static bool sort_items(umemList *list, size_t *count) {
     uintptr_t first = is_file(pair.src) ? item->src_adr : item->dst_adr;
     list->keys[(*count)++] = (Key){first, number, (uint32_t)i};
   }
-  list->sorted = sort_keys(list->keys, list->room, *count);
+  list->sorted = umemListKey_sort(list->keys, list->room, *count);
   return true;
 }
 
@@ -563,7 +403,7 @@ static bool shares_blocks(umemCopyRun const *run, umemCopyItem const *item, uint
 
 /* Joins neighbours of a pair to runs. */
 static void join(umemList *list, size_t count) {
-  umemListEntry const *pairs = entries_of(&list->pairs);
+  umemListEntry const *pairs = umemListTable_entries(&list->pairs);
   Key const *sorted = list->sorted;
   umemCopyRun *run = NULL;
   uintptr_t limits[2] = {0, 0}; /* of the blocks of the run */
@@ -676,7 +516,7 @@ static void begin(umemList *list, umemCopyItem const *items, size_t count, uint8
   list->unsorted = false;
   list->run_count = list->at = list->skipped = list->marked = list->before = 0;
   list->until = 0;
-  clear(&list->pairs);
+  umemListTable_begin(&list->pairs);
   umemList_clear(count, done, NULL);
 }
 

@@ -9,7 +9,6 @@
 #include "core/context.h"
 #include "core/copy.h"
 #include "core/hook.h"
-#include "core/plan.h"
 #include "core/status.h"
 #include "core/threads.h"
 

@@ -4,7 +4,7 @@
  * whether they do the whole copy alone (plan_copy). If neither does, the capabilities of both
  * decide: the source writes to the destination's pointers, the destination reads from the source's
  * pointers, or both move chunks through a buffer. The callers have validated both sides. */
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/status.h"
 #include "base/thread.h"
 #include "core/context.h"

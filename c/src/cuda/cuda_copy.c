@@ -4,7 +4,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "cuda/cuda_scope.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_rt.h"

@@ -15,7 +15,7 @@
 #include "cuda/cuda_methods.h"
 #include "base/number.h"
 #include "core/context.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/status.h"
 #include "core/threads.h"
 #include "watch/watch.h"

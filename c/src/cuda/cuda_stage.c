@@ -10,7 +10,7 @@
 #include "base/system.h"
 #include "base/thread.h"
 #include "core/context.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/threads.h"
 #include "cuda/cuda_pinned.h"
 #include "cuda/cuda_scope.h"

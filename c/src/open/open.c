@@ -1,12 +1,17 @@
-/* open.c - constructs the contexts of a name, keeps them until umem_close, and limits names to what
- * is allowed. */
+/* open.c - constructs the contexts of a name, and limits names to what is allowed; keeps what
+ * umem_open returns until umem_close, and the contexts that are used where a program names none.
+ *
+ * Opening a context runs code of others, maybe for long, so it happens under no lock. */
 #include "open/open.h"
+#include "base/files.h"
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/status.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <umem/default.h>
 
 /* ==== what umem_open_with allows ==== */
 
@@ -105,7 +110,15 @@ static void end_limits(Allowed *allowed) {
  * in the same way, whoever wrote the scheme. Failures are recorded on the thread alone, because the
  * context that failed is freed before anybody could look at it. */
 
-static umemOpened *all_opened; /* of umem_open; under the global lock */
+/* The layers of one context. Their memory follows the struct. */
+typedef struct Opened {
+  struct Opened *next; /* of the owner's list */
+  size_t count;
+  unsigned forks;                      /* umem_fork_count of the process that constructed it */
+  umemVirtual *layers[umemNameLayers]; /* outermost first */
+} Opened;
+
+static Opened *all_opened; /* of umem_open; under the global lock */
 
 /* ---- layers ---- */
 
@@ -113,7 +126,7 @@ enum { layer_alignment = _Alignof(max_align_t) };
 
 /* The bytes of the piece for all layers; 0 if that exceeds size_t. */
 static size_t size_of_all(umemName const *name) {
-  size_t size = sizeof(umemOpened) + layer_alignment;
+  size_t size = sizeof(Opened) + layer_alignment;
   for (size_t i = 0; i < name->count; i++)
     if (__builtin_add_overflow(size, name->layers[i].scheme->context_size, &size) ||
         __builtin_add_overflow(size, layer_alignment, &size))
@@ -121,9 +134,9 @@ static size_t size_of_all(umemName const *name) {
   return size;
 }
 
-static umemOpened *make_room(umemName const *name) {
+static Opened *make_room(umemName const *name) {
   size_t size = size_of_all(name);
-  umemOpened *opened = size ? calloc(1, size) : NULL;
+  Opened *opened = size ? calloc(1, size) : NULL;
   if (!opened)
     return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for %zu contexts", name->count);
   opened->count = name->count;
@@ -144,7 +157,8 @@ static void record_on_thread(umemAttempt *attempt) {
   umemAttempt_record(attempt);
 }
 
-char const *umemOpened_reason(umemAttempt const *attempt) {
+/* The message that attempt holds, without the name of the running function in front. */
+static char const *reason_of(umemAttempt const *attempt) {
   size_t length = umem_thread.function ? strlen(umem_thread.function) : 0;
   bool said = length && !strncmp(attempt->text, umem_thread.function, length) &&
               !strncmp(attempt->text + length, ": ", 2);
@@ -155,14 +169,14 @@ char const *umemOpened_reason(umemAttempt const *attempt) {
  * Returns false. */
 static bool record_layer(umemAttempt const *attempt, umemName const *name, size_t index) {
   char layer[UMEM_LAYER_NAME];
-  char const *reason = umemOpened_reason(attempt);
+  char const *reason = reason_of(attempt);
   if (name->count > 1)
     return UMEM_FAIL(NULL, attempt->type, "\"%s\": %s", umemName_layer(name, index, layer), reason);
   return UMEM_FAIL(NULL, attempt->type, "%s", reason);
 }
 
 /* Destructs all layers, outermost first, and frees them. Records failures on the thread. */
-static void delete_opened(umemOpened *opened) {
+static void delete_opened(Opened *opened) {
   for (size_t i = 0; i < opened->count; i++) {
     umemAttempt attempt;
     umemAttempt_begin(&attempt);
@@ -173,7 +187,7 @@ static void delete_opened(umemOpened *opened) {
 }
 
 /* Forgets failures of the destructors: they must not hide why they are called. */
-static void end_silently(umemOpened *opened) {
+static void end_silently(Opened *opened) {
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   delete_opened(opened);
@@ -182,7 +196,7 @@ static void end_silently(umemOpened *opened) {
 
 /* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a
  * scheme's construct undoes it, too. */
-static void give_up(umemOpened **opened) {
+static void give_up(Opened **opened) {
   if (*opened) end_silently(*opened);
 }
 
@@ -231,7 +245,7 @@ static bool construct(umemName const *name, size_t index, umemVirtual *ctx, umem
 /* Each layer carries out what it has held back, the innermost last: umem empties a file when
  * nothing else can fail. What must not happen if emptying fails, a layer above leaves to
  * complete. */
-static bool commit(umemName const *name, umemOpened *opened) {
+static bool commit(umemName const *name, Opened *opened) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
     if (!scheme->commit) continue;
@@ -246,27 +260,30 @@ static bool commit(umemName const *name, umemOpened *opened) {
   return true;
 }
 
-static void complete(umemName const *name, umemOpened *opened) {
+static void complete(umemName const *name, Opened *opened) {
   for (size_t i = 0; i < name->count; i++) {
     umemScheme const *scheme = name->layers[i].scheme;
     if (scheme->complete) scheme->complete(opened->layers[i], scheme->user);
   }
 }
 
-umemOpened *umemOpened_new(umemName const *name) {
-  umemOpened *opened __attribute__((cleanup(give_up))) = make_room(name);
+/* Constructs all layers. If one fails: NULL, and a status of the thread alone. */
+static Opened *construct_all(umemName const *name) {
+  Opened *opened __attribute__((cleanup(give_up))) = make_room(name);
   for (size_t i = opened ? name->count : 0; i-- > 0;) {
     umemVirtual *upstream = i + 1 < name->count ? opened->layers[i + 1] : NULL;
     if (!construct(name, i, opened->layers[i], upstream)) return NULL;
   }
   if (!opened || !commit(name, opened)) return NULL;
   complete(name, opened);
-  umemOpened *whole = opened;
+  Opened *whole = opened;
   opened = NULL;
   return whole;
 }
 
-void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt)) {
+/* Calls the method finish of all layers, outermost first, and report with the first failure of
+ * each. Does nothing in a child of the process that constructed them. */
+static void finish_all(Opened *opened, void (*report)(umemAttempt *attempt)) {
   if (opened->forks != umem_fork_count()) return;
   for (size_t i = 0; i < opened->count; i++) {
     umemVirtual *layer = opened->layers[i];
@@ -282,14 +299,18 @@ void umemOpened_finish(umemOpened *opened, void (*report)(umemAttempt *attempt))
 
 /* ---- open and close ---- */
 
-void umemOpened_free_name(umemName *const *name) { free(*name); }
+static void free_name(umemName *const *name) { free(*name); }
 
-umemName *umemOpened_new_name(void) {
+static umemName *new_name(void) {
   umem_defer_cancel();
   umemName *name = malloc(sizeof *name);
   if (!name) umemVirtual_fail(NULL, umemMemoryError, "no memory for a name");
   return name;
 }
+
+/* Allocates a umemName until the end of the block; NULL with a status of the thread. From here on
+ * umem puts cancellation off. */
+#define UMEM_NAME(name) umemName *const name __attribute__((cleanup(free_name))) = new_name()
 
 void *umem_open(char const *text) {
   UMEM_ENTER();
@@ -302,7 +323,7 @@ void *umem_open_with(char const *text, umemOpenOptions const *options) {
   Allowed allowed __attribute__((cleanup(end_limits)));
   bool good = read_limits(&allowed, options);
   if (!good || !name || !umemName_parse(name, text) || !begin_limits(&allowed, name)) return NULL;
-  umemOpened *opened = umemOpened_new(name);
+  Opened *opened = construct_all(name);
   if (!opened) return NULL;
   umemLock_acquire_global();
   opened->next = all_opened;
@@ -311,12 +332,12 @@ void *umem_open_with(char const *text, umemOpenOptions const *options) {
   return opened->layers[0];
 }
 
-/* Takes the umemOpened of ctx out of the list; NULL if there is none. */
-static umemOpened *take_out(void *ctx) {
+/* Takes the Opened of ctx out of the list; NULL if there is none. */
+static Opened *take_out(void *ctx) {
   umemLock_acquire_global();
-  umemOpened **link = &all_opened;
+  Opened **link = &all_opened;
   while (*link && (*link)->layers[0] != ctx) link = &(*link)->next;
-  umemOpened *opened = *link;
+  Opened *opened = *link;
   if (opened) *link = opened->next;
   umemLock_release_global();
   return opened;
@@ -326,10 +347,246 @@ umemStatusType umem_close(void *ctx) {
   UMEM_ENTER();
   if (!ctx) return umemOK;
   umem_defer_cancel();
-  umemOpened *opened = take_out(ctx);
+  Opened *opened = take_out(ctx);
   if (!opened)
     return umemVirtual_fail(NULL, umemValueError,
                             "the context is none of umem_open, or was closed before");
   delete_opened(opened);
   return UMEM_RESULT();
+}
+
+/* ==== defaults ====
+ *
+ * A thread claims the right to open one, and others who need it wait. The claim names the process,
+ * because a child of fork would wait for ever for a thread of its parent. */
+
+/* A default: of the process, slots[0], or of the GPU N, slots[1 + N]. */
+typedef struct Slot {
+  Opened *own; /* atomic; opened when first needed, and never ended */
+  void *set;   /* atomic; borrowed: the program's, which is used instead of own */
+} Slot;
+
+static Slot slots[1 + UMEM_DEFAULT_DEVICES];
+
+/* What they are without UMEM_DEFAULT: the default of the process, and of a GPU, whose number
+ * follows. */
+static char const first_default[] = "host:", first_default_of_device[] = "cuda:";
+
+/* What umem_set_thread_default has set; borrowed. It precedes slots[0]. */
+static _Thread_local void *thread_default;
+
+static Opened *own_of(Slot *slot) { return __atomic_load_n(&slot->own, __ATOMIC_ACQUIRE); }
+
+/* ---- the right to open ---- */
+
+/* Under the global lock: */
+static struct {
+  unsigned by;    /* 0: none; else 1 more than the forks up to that process */
+  unsigned forks; /* umem_fork_count() when the condition was made */
+  pthread_cond_t released;
+} claim = {.released = PTHREAD_COND_INITIALIZER};
+
+static _Thread_local bool claiming;
+
+/* Returns what the claim names. A condition on which threads of the parent wait is of no use in a
+ * child. */
+static unsigned take_claim(void) {
+  unsigned const forks = umem_fork_count();
+  umemLock_acquire_global();
+  if (claim.forks != forks) claim.released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+  claim.forks = forks;
+  while (claim.by == forks + 1) umemLock_wait_global(&claim.released);
+  claim.by = forks + 1;
+  umemLock_release_global();
+  claiming = true;
+  return forks + 1;
+}
+
+/* At the end of a block; an exception that leaves a scheme's construct must not keep the claim. */
+static void release_claim(unsigned const *mine) {
+  claiming = false;
+  umemLock_acquire_global();
+  if (claim.by == *mine) claim.by = 0;
+  /* In a child of fork no thread waits on the parent's condition: see take_claim. */
+  if (claim.forks == umem_fork_count()) pthread_cond_signal(&claim.released);
+  umemLock_release_global();
+}
+
+/* ---- opening ---- */
+
+/* The variable's text; NULL where it is not set, or empty. */
+static char const *text_of_environment(void) {
+  char const *text = secure_getenv(UMEM_DEFAULT);
+  return text && *text ? text : NULL;
+}
+
+/* The number of the GPU that name is on; -1 for a name that is on none. */
+static int device_of(umemName const *name) {
+  umemNameLayer const *innermost = &name->layers[name->count - 1];
+  umemOption const *place = innermost->scheme->place;
+  return place && place->kind == umemDeviceOption ? (int)innermost->place.number : -1;
+}
+
+/* Opens name on device and keeps it in slot. */
+static Opened *open_on(umemName *name, int device, Slot *slot) {
+  char digits[16];
+  snprintf(digits, sizeof digits, "%d", device);
+  name->layers[name->count - 1].place =
+      (umemOptionValue){.given = true, .text = digits, .number = (uint64_t)device};
+  Opened *opened = construct_all(name);
+  if (opened) __atomic_store_n(&slot->own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+static Opened *open_for_process(umemName *name, char const *text) {
+  if (!umemName_parse(name, text)) return NULL;
+  int device = device_of(name);
+  Opened *opened;
+  if (device < 0) {
+    opened = construct_all(name);
+  } else if (device >= UMEM_DEFAULT_DEVICES) {
+    opened = open_on(name, device, &slots[0]);
+  } else { /* one context for both */
+    Slot *shared = &slots[1 + device];
+    opened = own_of(shared) ? own_of(shared) : open_on(name, device, shared);
+  }
+  __atomic_store_n(&slots[0].own, opened, __ATOMIC_RELEASE);
+  return opened;
+}
+
+/* *text, the text of the variable, becomes NULL if it does not matter. */
+static Opened *open_for_device(umemName *name, char const **text, int device) {
+  if (*text && !umemName_parse(name, *text)) return NULL;
+  if (!*text || device_of(name) < 0) {
+    *text = NULL;
+    umemName_parse(name, first_default_of_device);
+  }
+  return open_on(name, device, &slots[1 + device]);
+}
+
+/* Records what was held, with the name that failed: the text of the variable, or without it the
+ * first default of the process (device -1) or of a GPU. */
+static void record_name(umemAttempt const *attempt, char const *text, int device) {
+  char const *reason = reason_of(attempt);
+  if (text)
+    umemVirtual_fail(NULL, attempt->type, UMEM_DEFAULT " is \"%.60s\": %s", text, reason);
+  else if (device < 0)
+    umemVirtual_fail(NULL, attempt->type, "\"%s\": %s", first_default, reason);
+  else
+    umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
+}
+
+static void put_back_folders(umemFolders const *const *held) { umemFolders_hold(*held); }
+static void put_back_hosts(char const *const *held) { umemHosts_hold(*held); }
+
+/* Opens the default of slot under the claim. *text becomes the text of the variable if that
+ * matters. A scheme that wants a default while umem_open_with keeps it to folders gets what the
+ * user of the program has chosen. */
+static Opened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
+  unsigned const mine __attribute__((cleanup(release_claim), unused)) = take_claim();
+  umemFolders const *const folders __attribute__((cleanup(put_back_folders), unused)) =
+      umemFolders_hold(NULL);
+  char const *const hosts __attribute__((cleanup(put_back_hosts), unused)) = umemHosts_hold(NULL);
+  Opened *opened = own_of(slot);
+  *text = text_of_environment();
+  if (opened) return opened;
+  if (device < 0) return open_for_process(name, *text ? *text : first_default);
+  return open_for_device(name, text, device);
+}
+
+/* The library's own default of slot, which it opens if it is not open; device -1: of the
+ * process. */
+static Opened *open_own(Slot *slot, int device) {
+  if (claiming)
+    return UMEM_FAIL_NULL(NULL, umemValueError,
+                          "the default context is being opened by this thread");
+  UMEM_NAME(name);
+  if (!name) return NULL;
+  umemAttempt attempt;
+  char const *text;
+  umemAttempt_begin(&attempt);
+  Opened *opened = open_claimed(slot, name, &text, device);
+  umemAttempt_end(&attempt);
+  if (!opened) record_name(&attempt, text, device);
+  return opened;
+}
+
+static void *default_in(Slot *slot, int device) {
+  void *set = __atomic_load_n(&slot->set, __ATOMIC_ACQUIRE);
+  if (set) return set;
+  Opened *own = own_of(slot);
+  if (!own) own = open_own(slot, device);
+  return own ? own->layers[0] : NULL;
+}
+
+/* ---- the end ---- */
+
+static void report_end(umemAttempt *attempt) {
+  char text[UMEM_MESSAGE_SIZE + 64];
+  snprintf(text, sizeof text, "umem: at the end of a default context: %s", attempt->text);
+  umem_print_line(text);
+}
+
+/* Runs last in the process: after functions of atexit and destructors of C++ objects, and, by its
+ * priority, after the destructors of a program that the library is linked into. Other threads may
+ * be using the defaults, and other libraries may have blocks of them, so the defaults finish and
+ * stay. dlclose looks like exit from here, and has the same effect. This does not wait for a thread
+ * that opens a default. */
+__attribute__((destructor(101))) static void finish_defaults(void) {
+  umemThread running = umem_step_aside(); /* exit may have been called inside of a call */
+  Opened *first = own_of(&slots[0]);
+  if (first) finish_all(first, report_end);
+  for (int i = 1; i <= UMEM_DEFAULT_DEVICES; i++) {
+    Opened *opened = own_of(&slots[i]);
+    if (opened && opened != first) finish_all(opened, report_end);
+  }
+  umem_step_back(&running);
+}
+
+/* ---- the calls ---- */
+
+static umemStatusType set_in(Slot *slot, void *ctx) {
+  uint64_t before = umem_thread.failures;
+  if (ctx && !umem_check(ctx)) return umem_result(before);
+  __atomic_store_n(&slot->set, ctx, __ATOMIC_RELEASE);
+  return umemOK;
+}
+
+/* The slot of the device; NULL with a status for a number that has none. */
+static Slot *slot_of(int device) {
+  if (device >= 0 && device < UMEM_DEFAULT_DEVICES) return &slots[1 + device];
+  return UMEM_FAIL_NULL(NULL, umemValueError, "device %d: right would be 0 to %d", device,
+                        UMEM_DEFAULT_DEVICES - 1);
+}
+
+void *umem_default(void) {
+  UMEM_ENTER();
+  return thread_default ? thread_default : default_in(&slots[0], -1);
+}
+
+umemStatusType umem_set_default(void *ctx) {
+  UMEM_ENTER();
+  return set_in(&slots[0], ctx);
+}
+
+void *umem_thread_default(void) { return thread_default; }
+
+umemStatusType umem_set_thread_default(void *ctx) {
+  UMEM_ENTER();
+  uint64_t before = umem_thread.failures;
+  if (ctx && !umem_check(ctx)) return umem_result(before);
+  thread_default = ctx;
+  return umemOK;
+}
+
+void *umem_default_of(int device) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? default_in(slot, device) : NULL;
+}
+
+umemStatusType umem_set_default_of(int device, void *ctx) {
+  UMEM_ENTER();
+  Slot *slot = slot_of(device);
+  return slot ? set_in(slot, ctx) : umemValueError;
 }

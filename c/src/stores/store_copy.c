@@ -7,7 +7,7 @@
 #include "base/thread.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/status.h"
 #include "core/threads.h"
 #include "stores/store.h"

@@ -11,7 +11,7 @@
 #include "url/url_fetch.h"
 #include "base/number.h"
 #include "core/status.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/threads.h"
 #include "watch/watch.h"
 

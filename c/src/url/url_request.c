@@ -5,7 +5,7 @@
  * with the pin: the length and the ETag, or the date, that the object had at first. */
 #include "url/url_fetch.h"
 #include "base/number.h"
-#include "core/plan.h"
+#include "core/copy.h"
 #include "core/status.h"
 #include "watch/watch.h"
 
