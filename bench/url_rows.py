@@ -9,13 +9,13 @@ drops what is written. All have 16 connections. In each row both sides run in tu
 status 0: everything was measured, whether targets were met or not.
 """
 import argparse
-import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from python_rows import Rows, has_gpu, module
@@ -68,7 +68,7 @@ def measure_http(rows, nginx, size, rounds):
             rows.add("an object over http to RAM", "kvikIO RemoteFile.read, 16 threads", 1 / 1.2, ours, theirs, rounds=rounds)
         if obstore:
             store = module("obstore.store").HTTPStore(nginx.plain, client_options={"allow_http": True})
-            rows.add("an object over http to RAM", "obstore get_ranges, 16 at a time", 1 / 2, ours, ranges_of(obstore, store, "bucket/data", size),
+            rows.add("an object over http to RAM", "obstore get_range, 16 threads", 1 / 2, ours, ranges_of(obstore, store, "bucket/data", size),
                      rounds=rounds)
     if shutil.which("curl"):
         with umem.Url(nginx.secure + "/bucket/data", connections=CONNECTIONS, ca_file=nginx.authority) as place:
@@ -77,20 +77,13 @@ def measure_http(rows, nginx, size, rounds):
 
 
 def ranges_of(obstore, store, key, size):
-    """Reads all by as many ranges at a time as there are connections."""
-    each = 8 << 20
-    starts = list(range(0, size, each))
+    """Reads all by obstore: 8 MiB at a time, in as many threads as there are connections."""
+    each, threads = 8 << 20, ThreadPoolExecutor(CONNECTIONS)
 
-    async def read():
-        limit = asyncio.Semaphore(CONNECTIONS)
+    def one(start):
+        return obstore.get_range(store, key, start=start, end=min(start + each, size))
 
-        async def one(start):
-            async with limit:
-                return await obstore.get_range_async(store, key, start=start, end=min(start + each, size))
-
-        return await asyncio.gather(*map(one, starts))
-
-    return lambda: asyncio.run(read())
+    return lambda: list(threads.map(one, range(0, size, each)))
 
 
 def measure_s3(rows, nginx, size, rounds):
@@ -112,7 +105,7 @@ def measure_s3(rows, nginx, size, rounds):
     with umem.S3("s3://bucket/data", connections=CONNECTIONS) as place:
         ours = reader(place, size, target)
         if obstore:
-            rows.add("an object of S3 to RAM", "obstore get_range_async, 16 at a time", 1 / 2, ours, ranges_of(obstore, store, "data", size),
+            rows.add("an object of S3 to RAM", "obstore get_range, 16 threads", 1 / 2, ours, ranges_of(obstore, store, "data", size),
                      rounds=rounds)
             rows.add("RAM to an object of S3", "obstore put, 16 at a time", 1 / 2, write,
                      lambda: obstore.put(sink, "data", memoryview(data), chunk_size=8 << 20, max_concurrency=CONNECTIONS), rounds=rounds)

@@ -196,6 +196,10 @@ def cut(request, reply):
     reply.cut = len(reply.body) // 2
 
 
+def cut_head(request, reply):
+    reply.raw = b"HTTP/1.1 206 Partial\r\nContent-Le"
+
+
 def nothing(request, reply):
     reply.raw = b""
 
@@ -226,7 +230,7 @@ def later(request, reply):
     reply.set("Retry-After", "1")
 
 
-PASSES = [cut, nothing, reset, stall, stall_head, later] + [busy(status) for status in (408, 429, 500, 502, 503, 504)]
+PASSES = [cut, cut_head, nothing, reset, stall, stall_head, later] + [busy(status) for status in (408, 429, 500, 502, 503, 504)]
 
 
 @pytest.mark.parametrize("change", PASSES, ids=lambda change: change.__name__)

@@ -31,6 +31,7 @@ typedef struct umemFetchReply {
   uint64_t first, last, total; /* of Content-Range */
   uint64_t length;             /* of Content-Length */
   bool encoded;                /* the body is compressed or the like */
+  bool complete;               /* the empty line behind the headers has come */
   bool malformed;              /* a header contradicts itself, or is of no sense */
   char etag[256];              /* with its quotes; "": none */
   char modified[64];           /* the date, as it is; "": none */

@@ -124,6 +124,8 @@ void umemFetchReply_read(umemFetchReply *reply, char const *line, size_t size) {
     good = begin(reply, text);
   else if (colon)
     good = read_header(reply, (Text){line, colon}, trim((Text){colon + 1, text.end}));
+  text = trim(text);
+  reply->complete |= text.at == text.end;
   reply->malformed |= !good;
 }
 

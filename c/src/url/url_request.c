@@ -529,6 +529,10 @@ bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
     return umemFetch_no_memory(lane->fetch);
   if (slot->wrong) return fail(slot, umemIOError, slot->wrong);
   bool cut = code == umemCurlWriteError && slot->dropped > umemFetchMostDropped; /* by on_body */
+  /* libcurl 7.88 says nothing of an end in the middle of the headers */
+  if (code == umemCurlOK && !slot->reply.complete)
+    return again(lane, slot, umemIOError,
+                 "the server has closed the connection within its headers");
   if (code == umemCurlOK || cut) return take_answer(lane, slot);
   char const *words = words_of_code(slot, code);
   if (may_pass_code(code)) return again(lane, slot, umemIOError, words);
