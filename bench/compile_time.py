@@ -4,11 +4,10 @@
 Usage: compile_time.py [--quick | --once] [--json FILE] ROOT
 
 Compiles with g++ and clang++, if they are installed, as C++17 with -O0 and with -O2; umem/mdspan.hpp is
-left out where there is no mdspan. All files are compiled in turns, seven times after a round that is
-not counted, so that a noisy machine is noisy to all of them; --quick: once, with -O0; --once: the same, but only
-one compiler and no header alone except <vector>. What counts is the compiler's time on the processor, user and
-system. Prints the medians, and with --json writes
-every sample.
+left out where there is no mdspan, and Eigen/Core, a header to compare with, where there is no Eigen. All files are
+compiled in turns, seven times after a round that is not counted, so that a noisy machine is noisy to all of them;
+--quick: once, with -O0; --once: the same, but only one compiler and no header alone except <vector>. What counts is the
+compiler's time on the processor, user and system. Prints the medians, and with --json writes every sample.
 """
 import argparse
 import json
@@ -27,8 +26,9 @@ BESIDE = "<vector>"
 HEADERS = (
     "vector", "string", "memory", "functional", "thread", "umem.h", "umem.hpp", "umem/view.hpp",
     "umem/context.hpp", "umem/array.hpp", "umem/for_each.hpp", "umem/memory_resource.hpp", "umem/sweep.hpp",
-    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp", "umem/npy_c_array.hpp", "umem/compare.hpp",
-    "umem/print.hpp", "umem/mdspan.hpp",
+    "umem/reduce.hpp", "umem/reduce_along.hpp", "umem/reductions.hpp", "umem/fill_ghosts.hpp", "umem/npy.hpp",
+    "umem/npy_c_array.hpp", "umem/compare.hpp",
+    "umem/print.hpp", "umem/mdspan.hpp", "Eigen/Core",
 )  # fmt: skip
 LOOP_OVER_VECTOR = """
 #include <vector>
@@ -93,7 +93,8 @@ def include_flags(root):
     nvcc = shutil.which("nvcc")
     toolkit = Path(nvcc).resolve().parents[1] if nvcc else Path("/usr/local/cuda")
     cccl = [path for path in (toolkit / "include/cccl", toolkit / "include") if (path / "cuda/std/mdspan").exists()]
-    return [f"-I{root}/cxx/include", f"-I{root}/c/include"] + [f"-isystem{path}" for path in cccl[:1]]
+    others = [path for path in (Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")) if path.exists()]
+    return [f"-I{root}/cxx/include", f"-I{root}/c/include", *(f"-isystem{path}" for path in cccl[:1] + others[:1])]
 
 
 def seconds_of(command):
@@ -112,9 +113,16 @@ def preprocessed_lines(compiler, flags, path):
     return text.count("\n")
 
 
-def has_mdspan(compiler, flags, folder):
-    path = folder / "has_mdspan.cpp"
-    path.write_text("#include <umem/mdspan.hpp>\n#if !UMEM_HAS_MDSPAN\n#error none\n#endif\n")
+# What is looked for before a header counts as there.
+OPTIONAL = {
+    "<umem/mdspan.hpp>": "#include <umem/mdspan.hpp>\n#if !UMEM_HAS_MDSPAN\n#error none\n#endif\n",
+    "<Eigen/Core>": "#if !__has_include(<Eigen/Core>)\n#error none\n#endif\n",
+}
+
+
+def is_there(text, compiler, flags, folder):
+    path = folder / "is_there.cpp"
+    path.write_text(text)
     return not subprocess.run([compiler, "-fsyntax-only", *flags, path], capture_output=True, check=False).returncode
 
 
@@ -122,7 +130,7 @@ def measure(compiler, level, flags, texts, folder, rounds):
     """{source: {"lines": of all files, "seconds": [of each round]}}. Rounds before 0 do not count."""
     paths = {}
     for number, (name, text) in enumerate(texts.items()):
-        if name == "<umem/mdspan.hpp>" and not has_mdspan(compiler, flags, folder):
+        if name in OPTIONAL and not is_there(OPTIONAL[name], compiler, flags, folder):
             continue
         paths[name] = folder / f"source_{number}.cpp"
         paths[name].write_text(text)

@@ -3,7 +3,9 @@
  *
  * Each line of the output is a row: its name, nanoseconds of a call by umem and by hand, the least
  * of all rounds, in which both are timed in turns. All loops are functions that are not inlined, as
- * in a program of several files. */
+ * in a program of several files.
+ *
+ * Arguments: how many rounds, and a text that the names of rows must contain. */
 #include <umem.hpp>
 #include <umem/fill_ghosts.hpp>
 #include <umem/reductions.hpp>
@@ -36,6 +38,7 @@ using Clock = std::chrono::steady_clock;
 using Call = std::function<void()>;
 
 int rounds = 100;
+std::string wanted; /* in the name of a row */
 volatile double sink;
 
 double time_of(Call const &call, int repeats) {
@@ -45,6 +48,7 @@ double time_of(Call const &call, int repeats) {
 }
 
 void row(std::string const &name, Call const &ours, Call const &by_hand) {
+  if (name.find(wanted) == std::string::npos) return;
   int repeats = 1;
   while (time_of(by_hand, repeats) * repeats < 1e5) repeats *= 2;
   double least[] = {std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
@@ -75,13 +79,18 @@ APART void brighten_raw(float *x, index_t n, index_t m, index_t s) {
       for (index_t c = 0; c < 3; c++) x[i * s + j * 3 + c] = x[i * s + j * 3 + c] * 0.5f + 1;
 }
 
-template <class To, class From> APART void heat(To const &to, From const &u) {
+template <class To, class From>
+[[gnu::always_inline]] inline void heat_loops(To const &to, From const &u) {
   for (index_t i = 1; i + 1 < to.extent(0); i++)
     for (index_t j = 1; j + 1 < to.extent(1); j++)
       for (index_t k = 1; k + 1 < to.extent(2); k++)
         to(i, j, k) =
             u(i, j, k) + 0.1f * (u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) + u(i, j + 1, k) +
                                  u(i, j, k - 1) + u(i, j, k + 1) - 6 * u(i, j, k));
+}
+template <class To, class From> APART void heat(To const &to, From const &u) { heat_loops(to, u); }
+APART void heat_of_values(umem::View<float, 3> to, umem::View<float const, 3> u) {
+  heat_loops(to, u);
 }
 APART void heat_raw(float *to, float const *u, index_t n) {
   for (index_t i = 1; i + 1 < n; i++)
@@ -91,6 +100,21 @@ APART void heat_raw(float *to, float const *u, index_t n) {
         to[at] = u[at] + 0.1f * (u[at - n * n] + u[at + n * n] + u[at - n] + u[at + n] + u[at - 1] +
                                  u[at + 1] - 6 * u[at]);
       }
+}
+/* Seven points with what a function for any two arrays knows: the strides of each. */
+struct RowsAndPlanes {
+  index_t plane, row;
+};
+APART void heat_raw_strides(float *to, RowsAndPlanes s, float const *u, RowsAndPlanes t,
+                            index_t n) {
+  for (index_t i = 1; i + 1 < n; i++)
+    for (index_t j = 1; j + 1 < n; j++) {
+      float *const x = to + i * s.plane + j * s.row;
+      float const *const y = u + i * t.plane + j * t.row;
+      for (index_t k = 1; k + 1 < n; k++)
+        x[k] = y[k] + 0.1f * (y[k - t.plane] + y[k + t.plane] + y[k - t.row] + y[k + t.row] +
+                              y[k - 1] + y[k + 1] - 6 * y[k]);
+    }
 }
 
 void views() {
@@ -127,7 +151,13 @@ void views() {
   row(
       "heat of 60^3, float, guards", [&] { heat(to, u); }, raw_heat);
   row(
+      "heat of 60^3, float, View by value", [&] { heat_of_values(*to, *u); }, raw_heat);
+  row(
       "heat of 60^3, float, UnitStride", [&] { heat(unit, read); }, raw_heat);
+  RowsAndPlanes const strides{3600, 60};
+  row(
+      "heat, UnitStride; by hand two strides each", [&] { heat(unit, read); },
+      [&] { heat_raw_strides(to->data, strides, u->data, strides, 60); });
 }
 
 /* ---- calls of umem with functors ---- */
@@ -323,6 +353,7 @@ void small() {
 
 int main(int argc, char **argv) {
   if (argc > 1) loops::rounds = std::atoi(argv[1]);
+  if (argc > 2) loops::wanted = argv[2];
   loops::views();
   loops::calls();
   loops::reductions();

@@ -3,7 +3,7 @@
 #include "kernels.hpp"
 #include "kernels_functors.hpp"
 
-#include <umem/detail/divider.hpp>
+#include <umem/indexer.hpp>
 #include <umem/sweep.hpp>
 
 namespace {

@@ -87,8 +87,8 @@ template <class Result, class OutType, bool largest_value, class Type>
 void host_along_strip(FirstExtreme<largest_value> &, index_t n, index_t count, index_t across,
                       index_t along, OutType *out, index_t out_stride, Type const *in) {
   constexpr index_t strip = 256;
-  Type value[strip];
-  index_t number[strip];
+  alignas(vector_bytes) alignas(Type) Type value[strip];
+  alignas(vector_bytes) index_t number[strip];
   for (index_t l = 0; l < n; l++) {
     value[l] = in[l * across];
     number[l] = 0;
@@ -112,7 +112,8 @@ void host_along_row(Op &op, Function &functor, Result const &init, index_t begin
                     OutType *out, index_t out_stride, Types const *...in) {
   constexpr index_t bytes = sizeof(Result);
   constexpr index_t strip = takes_position<Function> ? 256 : bytes > 64 ? 128 : 8192 / bytes;
-  [[maybe_unused]] Result value[static_cast<std::size_t>(strip)];
+  alignas(vector_bytes) alignas(Result)
+      [[maybe_unused]] Result value[static_cast<std::size_t>(strip)];
   index_t const count = row.extents.at[1];
   index_t const across[] = {row.strides[Nth].at[0]...}, along[] = {row.strides[Nth].at[1]...};
   if constexpr (!takes_position<Function>)

@@ -47,6 +47,10 @@ template <class Function> void on_threads(index_t chunks, Function const &functo
  * register. */
 inline constexpr index_t host_grain = 64;
 
+/* What buffers of loops are aligned to, in bytes: the widest vector register. A vector that crosses
+ * a cache line takes twice as long. */
+inline constexpr std::size_t vector_bytes = 64;
+
 /* How a loop of several dimensions is cut for threads. */
 struct Cut {
   int dimension;  /* whose loop they share */

@@ -137,7 +137,7 @@ Result host_reduce_extremes(index_t n, Get const &get) {
   if constexpr (std::is_same_v<Get, InLine<Result>>) {
     return ExtremesOf<Result, Op>::of(get.data, n / group, get.data[0]);
   } else {
-    Result buffer[reduce_block];
+    alignas(vector_bytes) Result buffer[reduce_block];
     Result const first = get(index_t(0));
     buffer[0] = first;
     for (index_t i = 1; i < n; i++) buffer[i] = get(i);
@@ -276,7 +276,7 @@ template <class Result, class Index, class Op, class Function, class... Indices>
 Result host_reduce_strips(Op &op, Function &functor, index_t begin, index_t end,
                           Indices... before) {
   constexpr index_t strip = reduce_strip<Index>;
-  Result value[static_cast<std::size_t>(strip)];
+  alignas(vector_bytes) alignas(Result) Result value[static_cast<std::size_t>(strip)];
   Result result{};
   for (index_t first = begin; first < end; first += strip) {
     index_t n = end - first < strip ? end - first : strip;

@@ -4,8 +4,8 @@
 #ifndef UMEM_DETAIL_LAUNCH_CUH
 #define UMEM_DETAIL_LAUNCH_CUH
 
-#include <umem/detail/divider.hpp>
 #include <umem/extents.hpp>
+#include <umem/indexer.hpp>
 #include <umem/place.hpp>
 
 #include <cuda_runtime.h>

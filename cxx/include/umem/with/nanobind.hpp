@@ -29,7 +29,7 @@
 
 #include <nanobind/nanobind.h>
 
-#include <umem/with/python.hpp>
+#include <umem/with/python_results.hpp>
 
 NAMESPACE_BEGIN(NB_NAMESPACE)
 NAMESPACE_BEGIN(detail)
@@ -47,6 +47,11 @@ inline void umem_translate() {
     return true;
   }();
   static_cast<void>(is_registered);
+}
+
+/* The object whose function is called; NULL outside of calls. */
+inline PyObject *umem_parent(cleanup_list *cleanup) noexcept {
+  return cleanup ? cleanup->self() : nullptr;
 }
 
 /* What the casters of arguments have in common. Argument: of python.hpp, with a value. */
@@ -68,16 +73,7 @@ template <class Argument, class ValueType> struct umem_argument {
   Argument argument;
 
 private:
-  Value &value() {
-    if (argument.error()) {
-      argument.set_error();
-      throw python_error();
-    }
-    if constexpr (std::is_same_v<decltype(argument.value), Value>)
-      return argument.value;
-    else
-      return *argument.value;
-  }
+  Value &value() { return Argument::template value_of<python_error, Value>(argument); }
 };
 
 template <class Type, int Rank, class Layout>
@@ -106,9 +102,7 @@ struct type_caster<umem::View<Type, Rank, Layout>>
 
   static handle from_cpp(umem::View<Type, Rank> const &view, rv_policy policy,
                          cleanup_list *cleanup) noexcept {
-    bool const is_internal = policy == rv_policy::reference_internal;
-    return umem::detail::python::to_python(view, !is_internal && policy != rv_policy::reference,
-                                           is_internal && cleanup ? cleanup->self() : nullptr);
+    return umem::detail::python::to_python(view, policy, umem_parent(cleanup));
   }
 
 private:
@@ -122,26 +116,9 @@ struct type_caster<umem::Array<Type, Rank>>
   static constexpr auto Name =
       const_name(umem::detail::python::ArrayArgument<Type, Rank>::name.text);
 
-  static handle from_cpp(Value &&array, rv_policy, cleanup_list *) noexcept {
-    return umem::detail::python::to_python(std::move(array));
-  }
-  static handle from_cpp(Value &array, rv_policy policy, cleanup_list *cleanup) noexcept {
-    if (policy == rv_policy::move) return umem::detail::python::to_python(std::move(array));
-    if (policy == rv_policy::reference || policy == rv_policy::reference_internal)
-      return umem::detail::python::refer(
-          array, policy == rv_policy::reference || !cleanup ? nullptr : cleanup->self());
-    return umem::detail::python::result_of(
-        [&](auto &) { return umem::detail::python::to_python(Value(std::as_const(array))); });
-  }
-  static handle from_cpp(Value const &array, rv_policy policy, cleanup_list *cleanup) noexcept {
-    return from_cpp(const_cast<Value &>(array),
-                    policy == rv_policy::move ? rv_policy::copy : policy, cleanup);
-  }
-  static handle from_cpp(Value *array, rv_policy policy, cleanup_list *cleanup) noexcept {
-    if (!array) return none().release();
-    if (policy != rv_policy::take_ownership) return from_cpp(*array, policy, cleanup);
-    std::unique_ptr<Value> const owner(array);
-    return from_cpp(std::move(*owner), policy, cleanup);
+  template <class Arg>
+  static handle from_cpp(Arg &&array, rv_policy policy, cleanup_list *cleanup) noexcept {
+    return umem::detail::python::to_python(std::forward<Arg>(array), policy, umem_parent(cleanup));
   }
 };
 

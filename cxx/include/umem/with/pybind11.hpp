@@ -10,7 +10,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include <umem/with/python.hpp>
+#include <umem/with/python_results.hpp>
 
 namespace pybind11 {
 namespace detail {
@@ -53,16 +53,7 @@ template <class Argument, class ValueType> struct umem_argument {
   Argument argument;
 
 private:
-  Value &value() {
-    if (argument.error()) {
-      argument.set_error();
-      throw error_already_set();
-    }
-    if constexpr (std::is_same_v<decltype(argument.value), Value>)
-      return argument.value;
-    else
-      return *argument.value;
-  }
+  Value &value() { return Argument::template value_of<error_already_set, Value>(argument); }
 };
 
 template <class Type, int Rank, class Layout>
@@ -83,10 +74,7 @@ struct type_caster<umem::View<Type, Rank, Layout>>
 
   static handle cast(umem::View<Type, Rank> const &view, return_value_policy policy,
                      handle parent) {
-    bool const is_internal = policy == return_value_policy::reference_internal;
-    return umem_checked(umem::detail::python::to_python(
-        view, !is_internal && policy != return_value_policy::reference,
-        is_internal ? parent.ptr() : nullptr));
+    return umem_checked(umem::detail::python::to_python(view, policy, parent.ptr()));
   }
 
 private:
@@ -103,28 +91,9 @@ struct type_caster<umem::Array<Type, Rank>>
   static constexpr auto name =
       const_name(umem::detail::python::ArrayArgument<Type, Rank>::name.text);
 
-  static handle cast(Value &&array, return_value_policy, handle) {
-    return umem_checked(umem::detail::python::to_python(std::move(array)));
-  }
-  static handle cast(Value &array, return_value_policy policy, handle parent) {
-    if (policy == return_value_policy::move)
-      return umem_checked(umem::detail::python::to_python(std::move(array)));
-    if (policy == return_value_policy::reference ||
-        policy == return_value_policy::reference_internal)
-      return umem_checked(umem::detail::python::refer(
-          array, policy == return_value_policy::reference ? nullptr : parent.ptr()));
-    return umem_checked(umem::detail::python::result_of(
-        [&](auto &) { return umem::detail::python::to_python(Value(std::as_const(array))); }));
-  }
-  static handle cast(Value const &array, return_value_policy policy, handle parent) {
-    return cast(const_cast<Value &>(array),
-                policy == return_value_policy::move ? return_value_policy::copy : policy, parent);
-  }
-  static handle cast(Value *array, return_value_policy policy, handle parent) {
-    if (!array) return none().release();
-    if (policy != return_value_policy::take_ownership) return cast(*array, policy, parent);
-    std::unique_ptr<Value> const owner(array);
-    return cast(std::move(*owner), policy, parent);
+  template <class Arg> static handle cast(Arg &&array, return_value_policy policy, handle parent) {
+    return umem_checked(
+        umem::detail::python::to_python(std::forward<Arg>(array), policy, parent.ptr()));
   }
 };
 

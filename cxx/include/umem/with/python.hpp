@@ -1,5 +1,5 @@
 /* umem/with/python.hpp - what nanobind.hpp and pybind11.hpp have in common: arrays and places as
- * arguments and results of functions that Python calls.
+ * arguments of functions that Python calls. Results are in python_results.hpp.
  *
  * Uses Python's C API alone. Every function needs the GIL. */
 #ifndef UMEM_WITH_PYTHON_HPP
@@ -9,7 +9,6 @@
 
 #include <umem/c_array.hpp>
 #include <umem/layout.hpp>
-#include <umem/vector.hpp>
 
 #include <memory>
 #include <new>
@@ -200,6 +199,18 @@ public:
 
   /* Sets error() as the exception of Python. */
   void set_error() const { PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error_)), error_); }
+
+  /* The value of an argument. Throws Exception, which stands for that of Python, if it has none. */
+  template <class Exception, class Value, class Own> static Value &value_of(Own &argument) {
+    if (argument.error()) {
+      argument.set_error();
+      throw Exception();
+    }
+    if constexpr (std::is_same_v<decltype(argument.value), Value>)
+      return argument.value;
+    else
+      return *argument.value;
+  }
 
 protected:
   umemPythonTable const *table_ = nullptr; /* while there is a hold */
@@ -514,211 +525,6 @@ public:
 
   std::optional<Kind> value;
 };
-
-/* ---- results: new references; NULL with an exception ---- */
-
-/* What keeps a context, as the table takes it. */
-struct ContextOwner {
-  void (*release)(void *) = nullptr;
-  void *owner = nullptr;
-
-  explicit ContextOwner(Context const &context) {
-    std::shared_ptr<void> kept = Keeper::of(context);
-    if (!kept.use_count()) return; /* borrowed, for the life of the process */
-    owner = new std::shared_ptr<void>(std::move(kept));
-    release = [](void *of) { delete static_cast<std::shared_ptr<void> *>(of); };
-  }
-
-private:
-  struct Keeper : Context {
-    static std::shared_ptr<void> of(Context const &context) { return Context::owner(context); }
-  };
-};
-
-/* Calls function, and sets the exception of Python for one of C++. */
-template <class Function> PyObject *result_of(Function &&function) noexcept {
-  try {
-    umemPythonTable const *table = umem_python_table();
-    return table ? function(*table) : nullptr;
-  } catch (...) {
-    set_exception();
-    return nullptr;
-  }
-}
-
-inline PyObject *wrap_array(CArray array, Context const &context) {
-  return result_of([&](umemPythonTable const &table) {
-    ContextOwner const owner(context);
-    return table.wrap_array(array.release(), owner.release, owner.owner);
-  });
-}
-
-inline PyObject *to_python(Context const &context) {
-  return result_of([&](umemPythonTable const &table) {
-    if (!context) throw value_error("an empty umem::Context is no place");
-    ContextOwner const owner(context);
-    return table.wrap_place(context.c_context(), owner.release, owner.owner);
-  });
-}
-
-/* Elements of an object that a new array of Python owns. */
-template <class Type, class Owner>
-CArray owned(std::unique_ptr<Owner> owner, Context const &context, address adr, int rank,
-             std::int64_t const *shape, std::int64_t const *strides, bool read_only) {
-  umemStatusType status = umemOK;
-  CArray array(umemArray_take(
-      context.c_context(), adr, element_type<Type>, rank, shape, strides,
-      [](void *user) { delete static_cast<Owner *>(user); }, owner.get(), &status));
-  if (array) static_cast<void>(owner.release());
-  if (read_only) { /* a view of what is read-only stays read-only */
-    umemArray_set_read_only(array.get(), true, &status);
-    array = CArray(umemArray_alias(array.get(), &status));
-  }
-  check_status(status);
-  return array;
-}
-
-/* The elements of an array in a file, which has no pointers for a guard. */
-template <class Type, int Rank> CArray offsets_of(Array<Type, Rank> &array) {
-  array.sync_to_device();
-  Extents<Rank> const all = array.strides();
-  std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
-  std::int64_t begin = 0;
-  for (int k = 0; k < Rank; k++) {
-    shape[k] = array.extents()[k];
-    strides[k] = all[k] * static_cast<index_t>(sizeof(Type));
-    begin += array.ghosts().below[k] * strides[k];
-  }
-  umemStatusType status = umemOK;
-  CArray made(umemArray_borrow(array.context().c_context(),
-                               array.adr() + static_cast<address>(begin), element_type<Type>, Rank,
-                               shape, strides, &status));
-  check_status(status);
-  return made;
-}
-
-/* A guard of the side where the memory of an array is, for Python. The transfer to it may take
- * long. */
-template <class Type, int Rank> CArray elements_of(Array<Type, Rank> &array) {
-  bool const may_wait = !array.context().can(umemCpuReadable);
-  struct Unlocked {
-    PyThreadState *state;
-    ~Unlocked() {
-      if (state) PyEval_RestoreThread(state);
-    }
-  } const unlocked{may_wait ? PyEval_SaveThread() : nullptr};
-  if (array.context().can(umemOffsets)) return offsets_of(array);
-  if constexpr (std::is_const_v<Type>)
-    return c_array(array, read);
-  else
-    return c_array(array, write);
-}
-
-/* A reference to an object of Python, which ends in any thread. */
-class Parent {
-public:
-  Parent() = default;
-  Parent(Parent const &) = delete;
-  Parent &operator=(Parent const &) = delete;
-  ~Parent() {
-    if (!object_ || !Py_IsInitialized()) return;
-    PyGILState_STATE const state = PyGILState_Ensure();
-    Py_DECREF(object_);
-    PyGILState_Release(state);
-  }
-  void set(PyObject *object) {
-    Py_XINCREF(object);
-    object_ = object;
-  }
-
-private:
-  PyObject *object_ = nullptr;
-};
-
-/* Moves an array to Python: its memory, its place, the newer of its two sides. */
-template <class Type, int Rank> PyObject *to_python(Array<Type, Rank> &&array) {
-  struct Owner {
-    Array<Type, Rank> array;
-    CArray elements; /* with a guard of the array: ends before it */
-  };
-  return result_of([&](umemPythonTable const &) {
-    if (!array) throw value_error("an empty umem::Array has no place: it cannot go to Python");
-    auto owner = std::make_unique<Owner>(Owner{std::move(array), CArray()});
-    owner->elements = elements_of(owner->array);
-    umemArray *elements = owner->elements.get();
-    Context const context = owner->array.context();
-    return wrap_array(owned<Type>(std::move(owner), context, umemArray_address(elements), Rank,
-                                  umemArray_shape(elements), umemArray_strides(elements),
-                                  std::is_const_v<Type>),
-                      context);
-  });
-}
-
-/* Moves a buffer, as bytes. */
-inline PyObject *to_python(Buffer &&buffer) {
-  return result_of([&](umemPythonTable const &) {
-    if (!buffer) throw value_error("an empty umem::Buffer has no place: it cannot go to Python");
-    auto owner = std::make_unique<Buffer>(std::move(buffer));
-    Context const context = owner->context();
-    address const adr = owner->adr();
-    std::int64_t const count = static_cast<std::int64_t>(owner->size());
-    return wrap_array(
-        owned<std::uint8_t>(std::move(owner), context, adr, 1, &count, nullptr, false), context);
-  });
-}
-
-template <class Type> PyObject *to_python(Vector<Type> &&vector) {
-  return result_of([&](umemPythonTable const &) {
-    if (!vector) throw value_error("an empty umem::Vector has no place: it cannot go to Python");
-    auto owner = std::make_unique<Vector<Type>>(std::move(vector));
-    Context const context = owner->context();
-    address const adr = owner->adr();
-    std::int64_t const count = static_cast<std::int64_t>(owner->size());
-    return wrap_array(owned<Type>(std::move(owner), context, adr, 1, &count, nullptr, false),
-                      context);
-  });
-}
-
-/* The elements of a view of the CPU: over its memory, which parent keeps (NULL: the program does),
- * or as a copy in RAM. */
-template <class Type, int Rank>
-PyObject *to_python(View<Type, Rank> const &view, bool copies, PyObject *parent) {
-  return result_of([&](umemPythonTable const &) -> PyObject * {
-    std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
-    for (int k = 0; k < Rank; k++) {
-      shape[k] = view.extents.at[k];
-      strides[k] = view.strides.at[k] * static_cast<index_t>(sizeof(Type));
-    }
-    auto owner = std::make_unique<Parent>();
-    owner->set(parent);
-    CArray shared = owned<Type>(std::move(owner), pointers(), reinterpret_cast<address>(view.data),
-                                Rank, shape, strides, std::is_const_v<Type>);
-    if (!copies) return wrap_array(std::move(shared), pointers());
-    umemStatusType status = umemOK;
-    CArray copy(umemArray_copy(shared.get(), pointers().c_context(), umemOrderC, &status));
-    check_status(status);
-    return wrap_array(std::move(copy), pointers());
-  });
-}
-
-/* An array of Python over an array of C++, which parent keeps alive. Until it ends, other guards of
- * the array throw umem::locked_error. */
-template <class Type, int Rank> PyObject *refer(Array<Type, Rank> &array, PyObject *parent) {
-  struct Owner {
-    Parent parent;
-    CArray elements; /* ends before it */
-  };
-  return result_of([&](umemPythonTable const &) {
-    auto owner = std::make_unique<Owner>();
-    owner->elements = elements_of(array);
-    owner->parent.set(parent);
-    umemArray *elements = owner->elements.get();
-    return wrap_array(owned<Type>(std::move(owner), array.context(), umemArray_address(elements),
-                                  Rank, umemArray_shape(elements), umemArray_strides(elements),
-                                  std::is_const_v<Type>),
-                      array.context());
-  });
-}
 
 } // namespace python
 } // namespace detail
