@@ -3,6 +3,7 @@ import builtins
 import errno
 import os
 import pickle
+from pathlib import Path
 
 import pytest
 
@@ -43,10 +44,25 @@ def test_an_os_error_has_errno_and_filename(tmp_path):
     assert "cannot open" in str(error)
 
 
-def test_an_os_error_without_a_number_keeps_its_message(tmp_path):
-    with pytest.raises(umem.OSError, match="directory") as caught:
-        umem.File(tmp_path, "r")
-    assert caught.value.filename == str(tmp_path)
+@pytest.mark.parametrize("use", [
+    lambda path: umem.File(path, "r"), lambda path: umem.File(path, "w+"), umem.MMap, umem.load,
+    lambda path: umem.save(path, umem.zeros(3)), lambda path: umem.create_npy(path, (3,)), umem.open_npy,
+    lambda path: umem.memmap(path, "f8", "r", shape=(3,)), lambda path: umem.zeros(3, place=f"file:{path}?mode=r+")])
+def test_a_directory_is_no_file(tmp_path, use):
+    path = tmp_path / "a.npy"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError, match="directory") as caught:
+        use(path)
+    assert isinstance(caught.value, umem.IsADirectoryError) and isinstance(caught.value, umem.OSError)
+    assert (caught.value.errno, caught.value.filename) in ((errno.EISDIR, str(path)), (errno.EISDIR, None))
+    assert [one.name for one in tmp_path.iterdir()] == ["a.npy"] and not list(path.iterdir())
+
+
+def test_functions_of_files_raise_errors_of_umem(tmp_path):
+    for path, kind in ((tmp_path / "nowhere" / "a.npy", umem.FileNotFoundError), (Path("/proc/a.npy"), umem.OSError)):
+        with pytest.raises(kind) as caught:
+            umem.create_npy(path, (3,))
+        assert caught.value.errno and caught.value.filename == str(path)
 
 
 def test_messages_are_those_of_the_library():

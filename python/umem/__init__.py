@@ -25,7 +25,7 @@ from .dtypes import DType, dtype
 from .errors import (
     AssertionError as AssertionError, CancelledError as CancelledError, Error as Error,
     FileExistsError as FileExistsError, FileNotFoundError as FileNotFoundError, IndexError as IndexError,
-    MemoryError as MemoryError, NotImplementedError as NotImplementedError, NotSupportedError as NotSupportedError,
+    IsADirectoryError as IsADirectoryError, MemoryError as MemoryError, NotImplementedError as NotImplementedError, NotSupportedError as NotSupportedError,
     OSError as OSError, PermissionError as PermissionError, RuntimeError as RuntimeError, TypeError as TypeError,
     ValueError as ValueError,
 )

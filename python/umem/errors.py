@@ -8,8 +8,8 @@ import os
 from . import _core
 
 __all__ = [
-    "AssertionError", "CancelledError", "Error", "FileExistsError", "FileNotFoundError", "IndexError", "MemoryError",
-    "NotImplementedError", "NotSupportedError", "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
+    "AssertionError", "CancelledError", "Error", "FileExistsError", "FileNotFoundError", "IndexError",
+    "IsADirectoryError", "MemoryError", "NotImplementedError", "NotSupportedError", "OSError", "PermissionError", "RuntimeError", "TypeError", "ValueError",
 ]
 
 
@@ -54,6 +54,10 @@ class FileNotFoundError(OSError, builtins.FileNotFoundError):
 
 class FileExistsError(OSError, builtins.FileExistsError):
     """A file, or the name of shared memory, is there already."""
+
+
+class IsADirectoryError(OSError, builtins.IsADirectoryError):
+    """The name of a file is that of a directory."""
 
 
 class PermissionError(OSError, builtins.PermissionError):
@@ -124,12 +128,14 @@ def _number(message: str) -> int | None:
     import re
 
     text = re.sub(r" \([^()]*\)$", "", message)
+    if text.endswith(" is a directory, not a regular file"):  # found before a call of the system could fail
+        return errno.EISDIR
     return next((n for n in errno.errorcode if text.endswith(": " + os.strerror(n))), None)
 
 
 _by_number: dict[int | None, type[OSError]] = {
     errno.ENOENT: FileNotFoundError, errno.EEXIST: FileExistsError, errno.EACCES: PermissionError,
-    errno.EPERM: PermissionError,
+    errno.EPERM: PermissionError, errno.EISDIR: IsADirectoryError,
 }
 _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
@@ -143,6 +149,11 @@ def _system_error(number: int | None, message: str) -> OSError:
     error = _by_number.get(number, OSError)(number, message, name)
     error._message = message
     return error
+
+
+def of_system(error: builtins.OSError, path: str) -> OSError:
+    """The exception of umem for one that Python's own functions have raised while they made the file path."""
+    return _by_number.get(error.errno, OSError)(error.errno, error.strerror, path)
 
 
 def _make(status: int, message: str) -> Error:

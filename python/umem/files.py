@@ -221,16 +221,27 @@ def create_npy(path: Path, shape: Shape, dtype: Any = None, *, mapped: bool = Tr
     mapped : bool
         Whether the array is on a umem.MMap, which NumPy uses without copies, or on a umem.File.
     """
-    from tempfile import NamedTemporaryFile
+    from .errors import of_system
 
     kind, extents = dtypes.dtype("float64" if dtype is None else dtype), _extents(shape)
     text = npy.header(kind, extents, 128 if len(extents) < 4 else 512)
     name = os.path.realpath(os.fsdecode(path))
+    try:
+        _replace(name, text, len(text) + kind.itemsize * _product(extents))
+    except OSError as error:
+        raise of_system(error, name) from None
+    return open_npy(path, "r+", mapped=mapped)
+
+
+def _replace(name: str, text: bytes, size: int) -> None:
+    """Puts a file of size bytes, which begins with text, in the place of name, at once."""
+    from tempfile import NamedTemporaryFile
+
     folder, base = os.path.split(name)
     with NamedTemporaryFile(dir=folder, prefix=f".{base}-", delete=False) as file:
         try:
             file.write(text)
-            file.truncate(len(text) + kind.itemsize * _product(extents))
+            file.truncate(size)
             mask = os.umask(0)
             os.umask(mask)
             os.fchmod(file.fileno(), 0o666 & ~mask)
@@ -238,7 +249,6 @@ def create_npy(path: Path, shape: Shape, dtype: Any = None, *, mapped: bool = Tr
         except BaseException:
             os.unlink(file.name)
             raise
-    return open_npy(path, "r+", mapped=mapped)
 
 
 def open_npy(path: Path, mode: Literal["r", "r+", "a"] = "r", *, mapped: bool = True) -> Array:
