@@ -207,7 +207,7 @@ def read_kernels(text):
 
 # Of umem_ratios: all, or one of its groups.
 groups = ("ratios", "pool", "pool-sizes", "fixed", "typed", "strided", "steps", "transfers", "many", "blocks", "routes", "ram", "python",
-          "python-calls", "python-files", "python-gpu", "extension", "formats", "zarr", "gpu", "gpu-pool", "gpu-file")
+          "python-calls", "python-files", "python-gpu", "extension", "formats", "zarr", "url", "gpu", "gpu-pool", "gpu-file")
 
 
 def main():

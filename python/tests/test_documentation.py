@@ -95,7 +95,9 @@ class OneFile(BaseHTTPRequestHandler):
         self.server.requests += 1
 
 
-def test_the_training_reads_its_samples_from_a_web_server(tmp_path):
+@pytest.mark.parametrize("name", ["http://127.0.0.1:{}/samples.bin", "s3://bucket/samples.bin#endpoint=http://127.0.0.1:{}"],
+                         ids=["a web server", "a bucket"])
+def test_the_training_reads_its_samples_from(name, tmp_path):
     pytest.importorskip("numpy")
     program = DOC / "examples/howto/train_from_bucket.py"
     subprocess.run([sys.executable, program], check=True, timeout=60, cwd=tmp_path, capture_output=True)
@@ -105,13 +107,14 @@ def test_the_training_reads_its_samples_from_a_web_server(tmp_path):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        url = f"http://127.0.0.1:{server.server_port}/samples.bin"
         try:
-            umem.Url(url).close()
+            umem.Url(f"http://127.0.0.1:{server.server_port}/samples.bin").close()
         except umem.NotSupportedError as error:
             pytest.skip(str(error))
+        environment = {"SAMPLES": name.format(server.server_port), "no_proxy": "127.0.0.1", "AWS_ACCESS_KEY_ID": "key",
+                       "AWS_SECRET_ACCESS_KEY": "secret"}
         done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, cwd=tmp_path,
-                              env={**os.environ, "SAMPLES": url, "no_proxy": "127.0.0.1"})
+                              env={**os.environ, **environment})
     finally:
         server.shutdown()
         thread.join()

@@ -4,6 +4,7 @@ import resource
 import shutil
 import sys
 import threading
+import types
 
 import pytest
 
@@ -379,6 +380,15 @@ def test_a_shard_is_checked(tmp_path):
         umem.from_zarr(array)
     file.write_bytes(b"gap" + text[:-36] + text[-36:])
     assert umem.from_zarr(array).tolist() == array[...].tolist()  # zarr allows gaps, too; the elements are others
+
+
+def test_versions_of_zarr_with_another_package_for_checksums(monkeypatch, tmp_path):
+    import google_crc32c
+
+    array, expected = make(tmp_path / "a", "shards")
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    monkeypatch.setitem(sys.modules, "crc32c", types.SimpleNamespace(crc32c=google_crc32c.value))
+    assert umem.from_zarr(array).tolist() == expected.tolist()
 
 
 def test_what_zarr_raises_arrives(tmp_path):

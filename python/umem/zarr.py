@@ -168,7 +168,10 @@ class _Shard:
 def _checksum(text: bytes) -> int:
     from importlib import import_module
 
-    return int(import_module("google_crc32c").value(text))
+    try:
+        return int(import_module("google_crc32c").value(text))
+    except ImportError:  # older versions of zarr need another package
+        return int(import_module("crc32c").crc32c(text))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,9 +249,12 @@ def _grid(array: Any) -> tuple[int, ...] | None:
     """The extents of what a key of the store has. None: not all are the same."""
     described = array.metadata.to_dict()
     if array.metadata.zarr_format == 2:
-        return tuple(described["chunks"])
-    grid = described["chunk_grid"]
-    return tuple(grid["configuration"]["chunk_shape"]) if grid["name"] == "regular" else None
+        extents = tuple(described["chunks"])
+    elif described["chunk_grid"]["name"] == "regular":
+        extents = tuple(described["chunk_grid"]["configuration"]["chunk_shape"])
+    else:
+        return None
+    return extents if all(extents) else None
 
 
 def _plain_v2(described: dict[str, Any], dtype: Any, ndim: int) -> tuple[list[int], Any] | None:

@@ -27,7 +27,7 @@ def batches(samples, size, random, place="host:"):
 if "SAMPLES" not in os.environ:
     features = np.random.default_rng(1).standard_normal((COUNT, WIDTH - 1)).astype("float32")
     np.column_stack([features, features @ np.array([1, -2, 3], "float32")]).tofile("samples.bin")
-place = umem.open(os.environ.get("SAMPLES", "file:samples.bin?mode=r"))  # or "https://host/samples.bin"
+place = umem.open(os.environ.get("SAMPLES", "file:samples.bin?mode=r"))  # or "s3://bucket/samples.bin"
 samples = umem.at(place, 0, (COUNT, WIDTH), "float32")
 weights, random = np.zeros(WIDTH - 1, "float32"), np.random.default_rng(0)
 for epoch in range(3):
