@@ -107,20 +107,23 @@ static bool has(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
                    nbytes, adr, label_of(ctx), length);
 }
 
-static bool read_runs(umemVirtual *ctx, umemVirtual *dst, umemCopyRun *runs, size_t count) {
+static bool read_runs(umemVirtual *ctx, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                      umemMeter *meter) {
   for (size_t i = 0; i < count; i++) {
     if (runs[i].state == umemRunWaits && !has(ctx, runs[i].src_adr, runs[i].nbytes)) {
       runs[i].state = umemRunFailed;
       return false;
     }
   }
-  return umemFetch_runs(umemUrl_fetch_of(ctx), dst, runs, count);
+  return umemFetch_runs(umemUrl_fetch_of(ctx), dst, runs, count, meter);
 }
 
 void umemUrlContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *host,
                             uintptr_t dst_adr, size_t nbytes) {
-  umemCopyRun run = {.src_adr = src_adr, .dst_adr = dst_adr, .nbytes = nbytes};
-  read_runs(ctx, host, &run, 1);
+  umemMeter *meter = umem_thread.meter ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL;
+  umemCopyRun run = {
+      .src_adr = src_adr, .dst_adr = dst_adr, .nbytes = meter ? umemMeter_take(meter) : nbytes};
+  read_runs(ctx, host, &run, 1, meter);
 }
 
 static bool are_in_order(umemCopyRun const *runs, size_t count) {
@@ -132,7 +135,7 @@ static bool are_in_order(umemCopyRun const *runs, size_t count) {
 bool umemUrlContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
                               umemCopyRun *runs, size_t count) {
   if (ctx != src || UMEM_SLOT(dst, upstream) || !are_in_order(runs, count)) return false;
-  read_runs(ctx, dst, runs, count);
+  read_runs(ctx, dst, runs, count, NULL);
   return true;
 }
 
@@ -162,7 +165,7 @@ static int by_source(void const *one, void const *other) {
 static bool read_items(Items *items) {
   if (!are_in_order(items->runs, items->count))
     qsort(items->runs, items->count, sizeof *items->runs, by_source);
-  bool good = read_runs(items->ctx, items->dst, items->runs, items->count);
+  bool good = read_runs(items->ctx, items->dst, items->runs, items->count, NULL);
   items->count = 0;
   return good;
 }

@@ -20,6 +20,7 @@
 
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/threads.h"
 #include "url/url_curl.h"
 
 /* ---- answers ---- */
@@ -85,8 +86,9 @@ void umemFetch_stats(umemFetch const *fetch, umemUrlStats *stats);
 /* Reads those of count runs that wait to dst: straight to its addresses if the CPU can write them,
  * else through buffers. src_adr of a run is an offset of the object; runs in the order of their
  * offsets are joined. Sets the states. Stops between runs when umem_thread.until has come, and sets
- * umem_thread.stopped. False after a failure. */
-bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_t count);
+ * umem_thread.stopped. meter: of the one run; NULL: none. False after a failure. */
+bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                    umemMeter *meter);
 
 /* ---- single requests ---- */
 
@@ -160,6 +162,7 @@ typedef struct umemFetchJob {
   umemVirtual *dst, *host; /* host: of the buffers; NULL: the addresses of dst are written */
   umemCopyRun *runs;
   size_t count, piece;
+  umemMeter *meter;         /* NULL: none */
   size_t *left;             /* bytes of each run that are not there; NULL: of one run; atomic */
   uint64_t until, deadline; /* ns; 0: none */
   pthread_mutex_t lock;     /* of the next byte to ask for: that of a run, after skip bytes */

@@ -107,12 +107,18 @@ static void join_runs(umemFetchJob *job, umemSlot *slot) {
   }
 }
 
+/* Whether something has failed, or the program has cancelled the copy. */
+static bool is_over(umemFetchJob const *job) {
+  return __atomic_load_n(&job->over, __ATOMIC_RELAXED) ||
+         (job->meter && umemMeter_is_over(job->meter));
+}
+
 /* Takes the next request of the job. False if there is none. */
 static bool take_request(umemFetchJob *job, umemSlot *slot) {
   pthread_mutex_lock(&job->lock);
   while (job->run < job->count && job->runs[job->run].state != umemRunWaits) job->run++;
   bool late = job->until && job->taken && !job->skip && umemFetch_now() >= job->until;
-  bool more = job->run < job->count && !late && !__atomic_load_n(&job->over, __ATOMIC_RELAXED);
+  bool more = job->run < job->count && !late && !is_over(job);
   if (more) {
     umemCopyRun const *run = &job->runs[job->run];
     size_t rest = run->nbytes - job->skip;
@@ -231,7 +237,7 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
   for (;;) {
     bool ended;
     int timeout;
-    if (job && __atomic_load_n(&job->over, __ATOMIC_RELAXED)) return true;
+    if (job && is_over(job)) return true;
     if ((job && !begin_requests(lane, job)) || !lane->busy) return !lane->busy;
     if (is_late(lane, deadline) || !look_at_slots(lane, &timeout) || !perform(lane, &ended))
       return false;
@@ -248,21 +254,31 @@ static void free_buffers(umemLane *lane, umemFetchJob const *job, uint64_t unfin
   }
 }
 
+typedef struct Work {
+  umemFetchJob *job;
+  umemLane *lane; /* NULL: there is none */
+  uint64_t unfinished;
+} Work;
+
+/* Also when an exception of C++ passes, which a report of the meter has thrown. */
+static void end_work(Work *work) {
+  __atomic_fetch_sub(&work->job->lanes, 1, __ATOMIC_RELAXED);
+  if (!work->lane) return;
+  give_lane(work->lane); /* ends the requests first */
+  free_buffers(work->lane, work->job, work->unfinished);
+}
+
 /* The work of one thread. */
 static void read_lane(void *data, unsigned piece) {
   (void)piece;
   umemFetchJob *job = data;
   if (__atomic_load_n(&job->over, __ATOMIC_RELAXED)) return;
-  uint64_t unfinished = umem_unfinished_so_far();
-  umemLane *lane = take_lane(job->fetch);
   __atomic_fetch_add(&job->lanes, 1, __ATOMIC_RELAXED);
-  if (lane) lane->busy = 0;
-  if (!lane || !drive(lane, job, job->deadline))
+  __attribute__((cleanup(end_work))) Work work = {job, NULL, umem_unfinished_so_far()};
+  work.lane = take_lane(job->fetch);
+  if (work.lane) work.lane->busy = 0;
+  if (!work.lane || !drive(work.lane, job, job->deadline))
     __atomic_store_n(&job->over, true, __ATOMIC_RELAXED);
-  __atomic_fetch_sub(&job->lanes, 1, __ATOMIC_RELAXED);
-  if (!lane) return;
-  give_lane(lane); /* ends the requests first */
-  free_buffers(lane, job, unfinished);
 }
 
 /* How long a request is: shorter ones for a short copy, so that there are many at a time. */
@@ -304,20 +320,23 @@ static bool read_runs(umemFetchJob *job) {
   return umem_thread.failures == before;
 }
 
-bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_t count) {
-  umemFetchJob job = {.fetch = fetch,
-                      .dst = dst,
-                      .runs = runs,
-                      .count = count,
-                      .until = umem_thread.until,
-                      .lock = PTHREAD_MUTEX_INITIALIZER,
-                      .turn = PTHREAD_MUTEX_INITIALIZER};
+static void free_left(umemFetchJob *job) { free(job->left); }
+
+bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                    umemMeter *meter) {
+  __attribute__((cleanup(free_left))) umemFetchJob job = {.fetch = fetch,
+                                                          .dst = dst,
+                                                          .runs = runs,
+                                                          .count = count,
+                                                          .meter = meter,
+                                                          .until = umem_thread.until,
+                                                          .lock = PTHREAD_MUTEX_INITIALIZER,
+                                                          .turn = PTHREAD_MUTEX_INITIALIZER};
   if (!prepare_target(&job, fetch->ctx, dst)) return false;
   if (count > 1 && !(job.left = count_left(fetch, runs, count))) return false;
   bool good = read_runs(&job);
   if (good && count == 1) runs->state = umemRunDone;
   if (good && job.until) umem_thread.stopped = job.run < count;
-  free(job.left);
   return good;
 }
 

@@ -174,10 +174,14 @@ static void note(umemSlot const *slot) {
 }
 
 static bool finish(umemSlot *slot) {
+  umemFetchJob const *job = slot->job;
   note(slot);
   rewind_slot(slot);
-  if (slot->job->host) return empty_buffer(slot);
-  return scatter(slot, slot->from, NULL, slot->size, count_bytes);
+  bool good =
+      job->host ? empty_buffer(slot) : scatter(slot, slot->from, NULL, slot->size, count_bytes);
+  if (good && job->meter)
+    umemMeter_add(job->meter, (size_t)(slot->from - job->runs->src_adr), slot->size);
+  return good;
 }
 
 /* ==== what may pass ==== */

@@ -204,6 +204,60 @@ TEST(a_copy_reports_how_far_it_is_and_can_be_cancelled) {
   assert_memory_equal(got, object, 2 << 20);
 }
 
+/* A long copy that reports is not cut: as many requests are in flight as without. */
+
+enum { long_size = 24 << 20 };
+
+static bool serve_slowly(void *user, UrlRequest *request) {
+  nanosleep(&(struct timespec){0, 20 * 1000 * 1000}, NULL);
+  return url_serve(user, request);
+}
+
+typedef struct Reports {
+  size_t last, most; /* bytes; to be cancelled after most */
+  unsigned count;
+} Reports;
+
+static bool note_report(void *user, size_t done, size_t total) {
+  Reports *reports = user;
+  if (done < reports->last) fail_msg("%zu after %zu", done, reports->last);
+  reports->last = done;
+  reports->count++;
+  return done < reports->most || done == total;
+}
+
+static umemStatusType read_long(Reports *reports, unsigned char *bytes) {
+  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
+  steps.step = 1 << 20;
+  steps.progress = note_report;
+  steps.user = reports;
+  return umem_copy_to_with(&url, 0, &host, (uintptr_t)bytes, long_size, &steps);
+}
+
+TEST(a_long_copy_reports_and_has_many_requests_in_flight) {
+  unsigned char *bytes = malloc(long_size), *read = malloc(long_size);
+  for (size_t i = 0; i < long_size; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 9);
+  server = url_server_start(bytes, long_size, serve_slowly, NULL);
+  options.piece = 1 << 20;
+  assert_ok(open_url());
+  Reports all = {.most = SIZE_MAX}, some = {.most = 4 << 20};
+  assert_ok(read_long(&all, read));
+  assert_memory_equal(read, bytes, long_size);
+  assert_int_equal(all.count, 25);
+  assert_in_range(url_server_most(server), 8, 16);
+  umem_dtor(&url);
+  options.connections = 4;
+  assert_ok(open_url());
+  unsigned before = url_server_requests(server);
+  memset(read, 0, long_size);
+  assert_int_equal(read_long(&some, read), umemCancelledError);
+  assert_in_range(some.last, 4 << 20, 16 << 20);
+  assert_memory_equal(read, bytes, some.last);
+  assert_in_range(url_server_requests(server) - before, 4, 16);
+  free(bytes);
+  free(read);
+}
+
 /* ---- threads and children ---- */
 
 static void *read_often(void *data) {
@@ -233,6 +287,7 @@ TEST(many_threads_read) {
 
 /* It opens connections of its own, and its end does not end those of the parent. */
 TEST(a_child_of_fork_reads_too) {
+  options.connections = 1;
   start(NULL, NULL);
   assert_ok(open_url());
   assert_read(0, object_size);
