@@ -58,8 +58,8 @@ static void run_cp(CpOptions const &options) {
   {
     auto const step = static_cast<std::size_t>(parse_size(options.step));
     if (!step) throw Failure("--step is at least one byte", misuse);
-    auto const src = open_source(parse_range(options.src), options.direct);
-    auto const dst = open_destination(options.dst, src->nbytes, options.direct);
+    auto const src = open_source(options.src, options.direct);
+    auto const dst = open_destination(options.dst, *src, options.direct);
     if (options.direct && !src->is_file && !dst->is_file)
       throw Failure("--direct is for files, and neither end is one", misuse);
     Interrupt::check();
@@ -80,7 +80,10 @@ void add_cp(Command const &program) {
   Command const cp =
       program.add_command("cp", "Copy bytes between any two contexts. SRC and DST are "
                                 "paths of files, or names such as cuda:0 "
-                                "and shm:NAME (umem info --schemes). A file that is "
+                                "and shm:NAME (umem info --schemes). FILE#NAME is an "
+                                "array of a file of named arrays, such as "
+                                "model.safetensors#layer.0 and x.npz#a; to a path "
+                                "that ends in .npy it goes with its type and shape. A file that is "
                                 "written gets its name when it is complete; "
                                 "an interrupt leaves the old one as it was.");
   cp.add_option(

@@ -39,17 +39,27 @@ struct End {
   std::uintptr_t adr = 0;
   std::uint64_t nbytes = 0;
   bool is_file = false;
+  bool is_packed = false; /* its bytes have no address: unpack makes them */
+
+  /* Copies the bytes of one that is packed. go_on: as progress of umemCopyOptions. */
+  virtual void unpack(End const &dst, bool (*go_on)(void *, std::uint64_t, std::uint64_t),
+                      void *user, std::size_t step) const;
+
+  /* What a .npy file has before these bytes; "" if they are no array. Throws Failure for one that
+   * such a file cannot have. */
+  virtual std::string npy_header() const { return {}; }
 
   /* Makes the bytes durable and visible under their name; does nothing for memory. */
   virtual void finish() {}
 };
 
-/* The bytes to copy. A file is opened for reading. Memory is filled with zeros, and needs a
- * length. */
-std::unique_ptr<End> open_source(Range const &range, bool direct);
+/* The bytes to copy, of a name or path with a range, or of an array of a file. A file is opened for
+ * reading. Memory is filled with zeros, and needs a length. */
+std::unique_ptr<End> open_source(std::string const &word, bool direct);
 
-/* Room for so many bytes. A file is a new one, which replaces that of the name by finish. */
-std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct);
+/* Room for the bytes of src. A file is a new one, which replaces that of the name by finish; of an
+ * array, one of .npy if its path ends so. */
+std::unique_ptr<End> open_destination(std::string const &word, End const &src, bool direct);
 
 /* ---- progress ---- */
 

@@ -110,8 +110,21 @@ static std::string copy_part(End const &src, End const &dst, Part part, std::uin
   return text;
 }
 
+static Copied unpack(End const &src, End const &dst, std::size_t step, Progress &progress) {
+  Part part = {progress, 0, src.nbytes};
+  auto const begin = std::chrono::steady_clock::now();
+  Copied copied;
+  copied.route = progress.route = "inflated";
+  src.unpack(dst, go_on, &part, step);
+  copied.seconds = seconds_since(begin);
+  copied.nbytes = src.nbytes;
+  Interrupt::check();
+  return copied;
+}
+
 /* The route of a copy is known when it has ended: the first part tells that of the others. */
 Copied copy(End const &src, End const &dst, std::size_t step, Progress &progress) {
+  if (src.is_packed) return unpack(src, dst, step, progress);
   std::uint64_t const first =
       std::min<std::uint64_t>(src.nbytes, std::max<std::uint64_t>(step, std::uint64_t(64) << 20));
   auto const begin = std::chrono::steady_clock::now();
@@ -137,7 +150,14 @@ static void read_chunk(End const &end, std::uint64_t offset, umemHost &host,
     throw Failure(reason());
 }
 
-void verify(End const &src, End const &dst, Progress &progress) {
+/* The bytes of a packed end in a file without a name. */
+static std::unique_ptr<End> unpacked(End const &src, Progress &progress) {
+  std::unique_ptr<End> file = open_destination("file:", src, false);
+  unpack(src, *file, 0, progress);
+  return file;
+}
+
+static void compare(End const &src, End const &dst, Progress &progress) {
   constexpr std::size_t chunk = std::size_t(16) << 20;
   auto const room = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, src.nbytes));
   std::vector<char> one(room), other(room);
@@ -160,6 +180,10 @@ void verify(End const &src, End const &dst, Progress &progress) {
                   " of the copy differs");
   }
   Interrupt::check();
+}
+
+void verify(End const &src, End const &dst, Progress &progress) {
+  compare(src.is_packed ? *unpacked(src, progress) : src, dst, progress);
 }
 
 } // namespace umem::tool

@@ -1,4 +1,5 @@
 /* cp_end.cpp - the two ends of umem cp. */
+#include "archive.hpp"
 #include "cp.hpp"
 #include "failure.hpp"
 #include "place.hpp"
@@ -163,7 +164,56 @@ static std::unique_ptr<End> open_segment(Name name, Range const &range) {
   return segment;
 }
 
-std::unique_ptr<End> open_source(Range const &range, bool direct) {
+/* An array of a file of named arrays, or a part of its bytes. */
+struct ArrayEnd : End {
+  ArrayEnd(ArrayName const &name, std::optional<Range> const &part, bool direct) : array_(name) {
+    is_packed = array_.compressed;
+    is_part_ = part.has_value();
+    if (is_packed && (is_part_ || direct))
+      throw Failure(name.name + " is compressed: there is no part of it, and no --direct", misuse);
+    nbytes = array_.nbytes;
+    if (is_packed) return;
+    Range range = {array_.file, 0, nbytes};
+    if (part)
+      range = {array_.file, part->offset,
+               length_in({name.path + '#' + name.name, part->offset, part->length}, nbytes)};
+    range.offset += array_.offset;
+    file_ = open_file({{"file"}, encoded(array_.file), {}}, range, direct);
+    ctx = file_->ctx;
+    adr = file_->adr;
+    nbytes = file_->nbytes;
+    is_file = true;
+  }
+  void unpack(End const &dst, bool (*go_on)(void *, std::uint64_t, std::uint64_t), void *user,
+              std::size_t step) const override {
+    array_.load(dst.ctx, dst.adr, go_on, user, step);
+  }
+  std::string npy_header() const override {
+    if (is_part_) throw Failure("a part of an array makes no .npy file", misuse);
+    return array_.npy_header();
+  }
+
+private:
+  FileArray array_;
+  bool is_part_ = false;
+  std::unique_ptr<End> file_; /* that has it stored */
+};
+
+void End::unpack(End const &, bool (*)(void *, std::uint64_t, std::uint64_t), void *,
+                 std::size_t) const {}
+
+/* An array of this name, or of the name before a range. */
+static std::unique_ptr<End> open_array(ArrayName const &name, bool direct) {
+  try {
+    return std::make_unique<ArrayEnd>(name, std::nullopt, direct);
+  } catch (Failure const &) {
+    Range const range = parse_range(name.name);
+    if (range.name == name.name) throw;
+    return std::make_unique<ArrayEnd>(ArrayName{name.path, range.name}, range, direct);
+  }
+}
+
+static std::unique_ptr<End> open_range(Range const &range, bool direct) {
   Name name = name_of(range.name);
   if (name.is_file()) return open_file(name, range, direct);
   if (name.is_url()) return open_url(name, range);
@@ -183,6 +233,12 @@ std::unique_ptr<End> open_source(Range const &range, bool direct) {
   if (!memory->nbytes) return memory;
   memory->take(umem_calloc(memory->ctx, static_cast<std::size_t>(memory->nbytes), 1));
   return memory;
+}
+
+std::unique_ptr<End> open_source(std::string const &word, bool direct) {
+  Range const range = parse_range(word);
+  bool const is_array = parse_array_name(range.name).has_value(); /* no file with a range behind */
+  return is_array ? open_array(*parse_array_name(word), direct) : open_range(range, direct);
 }
 
 /* ---- the destination ---- */
@@ -285,19 +341,39 @@ static umemFileOptions file_options(Name const &name, bool direct) {
   return options;
 }
 
-std::unique_ptr<End> open_destination(std::string const &word, std::uint64_t nbytes, bool direct) {
+/* Writes the header of an array to a new file, behind which its elements go. */
+static void write_header(End &file, std::string const &header) {
+  umemHost host;
+  umemHost_ctor(&host);
+  bool const failed = umem_copy_to(&host, reinterpret_cast<std::uintptr_t>(header.data()), file.ctx,
+                                   file.adr, header.size()) != umemOK;
+  umem_dtor(&host);
+  if (failed) fail_with_status();
+  file.adr += header.size();
+}
+
+static bool is_npy(std::string const &path) {
+  return path.size() >= 4 && path.compare(path.size() - 4, 4, ".npy") == 0;
+}
+
+static std::unique_ptr<End> make_file(Name const &name, End const &src, bool direct) {
+  std::string const path = decoded(name.place), header = is_npy(path) ? src.npy_header() : "";
+  auto file = std::make_unique<NewFile>(path, file_options(name, direct));
+  file->nbytes = src.nbytes;
+  auto const size = static_cast<std::size_t>(src.nbytes) + header.size();
+  if (size && (file->adr = umem_alloc(file->ctx, size)) == umem_null(file->ctx)) fail_with_status();
+  if (!header.empty()) write_header(*file, header);
+  return file;
+}
+
+std::unique_ptr<End> open_destination(std::string const &word, End const &src, bool direct) {
+  std::uint64_t const nbytes = src.nbytes;
   Name name = name_of(word);
   if (name.is_url()) throw Failure(name.shown() + " is only read", misuse);
   if (name.is_file() && name.layers.size() > 1)
     throw Failure("a new file has no layers over it: write file:" + name.place, misuse);
   auto const size = static_cast<std::size_t>(nbytes);
-  if (name.is_file()) {
-    auto file = std::make_unique<NewFile>(decoded(name.place), file_options(name, direct));
-    file->nbytes = nbytes;
-    if (size && (file->adr = umem_alloc(file->ctx, size)) == umem_null(file->ctx))
-      fail_with_status();
-    return file;
-  }
+  if (name.is_file()) return make_file(name, src, direct);
   if (name.storage() == "shm" && !name.place.empty()) {
     auto end = std::make_unique<NewBlock>(name, nbytes);
     end->nbytes = nbytes;

@@ -1,6 +1,7 @@
 /* info.cpp - umem info: its command line, and its text for people. */
 #include "info.hpp"
 
+#include "archive.hpp"
 #include "commands.hpp"
 #include "failure.hpp"
 #include "output.hpp"
@@ -69,6 +70,34 @@ static void print_context(Json const &context) {
   if (!context["gpu"].is_null()) print_gpu(context["gpu"]);
 }
 
+static std::string shape_text(Json const &shape) {
+  std::string text = "(";
+  std::size_t count = 0;
+  for (Json const &extent : shape) text += (count++ ? ", " : "") + extent.dump();
+  return text + (count == 1 ? ",)" : ")");
+}
+
+static void print_file(Json const &file) {
+  std::string const name = plain(file["name"].text());
+  if (!file["opens"].is_true()) {
+    print_line(name + "  no: " + plain(file["reason"].text()), 4);
+    return;
+  }
+  print(name + "  " + file["format"].text() + '\n');
+  for (Json const &pair : file["metadata"])
+    line(plain(pair["key"].text()), plain(pair["text"].text()));
+  using Align = Table::Align;
+  Table table({{"array"}, {"type"}, {"shape"}, {"size", Align::right}, {""}});
+  for (Json const &array : file["arrays"]) {
+    bool const known = array["problem"].is_null();
+    table.add({plain(array["name"].text()), known ? array["type"].text() : "none",
+               known ? shape_text(array["shape"]) : "", known ? size_of(array["bytes"]) : "",
+               known ? (array["compressed"].is_true() ? "compressed" : "")
+                     : plain(array["problem"].text())});
+  }
+  table.print();
+}
+
 static std::string answer(Json const &fact) {
   if (!fact["available"].is_true()) return "no: " + fact["reason"].text();
   std::string const &detail = fact["detail"].text();
@@ -124,8 +153,12 @@ static Json gather(InfoOptions const &options) {
   }
   if (options.names.empty()) all["machine"] = machine_json();
   all["contexts"] = Json::array();
+  if (!options.names.empty()) all["files"] = Json::array();
   for (std::string const &name : options.names.empty() ? all_places() : options.names)
-    all["contexts"].push_back(context_json(name));
+    if (!names_file(name))
+      all["contexts"].push_back(context_json(name));
+    else
+      all["files"].push_back(file_json(name));
   if (options.names.empty()) all["schemes"] = schemes_json();
   return all;
 }
@@ -137,6 +170,8 @@ static void print_text(Json const &all, bool with_schemes) {
   }
   if (all.contains("contexts"))
     for (Json const &context : all["contexts"]) print_context(context);
+  if (all.contains("files"))
+    for (Json const &file : all["files"]) print_file(file);
   if (with_schemes)
     for (Json const &scheme : all["schemes"]) print_scheme(scheme);
   else if (all.contains("schemes")) {
@@ -158,17 +193,21 @@ static void run_info(InfoOptions const &options) {
   else
     print_text(all, options.schemes);
   if (options.names.empty()) return;
-  for (Json const &context : all["contexts"])
-    if (!context["opens"].is_true()) throw Failure(context["name"].text() + " cannot be opened");
+  for (char const *key : {"contexts", "files"})
+    for (Json const &one : all[key])
+      if (!one["opens"].is_true()) throw Failure(one["name"].text() + " cannot be opened");
 }
 
 void add_info(Command const &program) {
   auto const options = std::make_shared<InfoOptions>();
   Command const info = program.add_command(
-      "info", "Show which contexts this machine and build can open, and what they are. Without a "
-              "name it shows all of them, and the machine. It changes no file and no segment.");
+      "info",
+      "Show which contexts this machine and build can open, and what they are, or the arrays "
+      "of files. Without a name it shows all contexts, and the machine. It changes no file "
+      "and no segment.");
   info.add_option("NAME", options->names,
-                  "contexts, as for umem_open; 1 is the exit code if one cannot be opened")
+                  "contexts, as for umem_open, and files of arrays (safetensors, .npz, .npy); 1 is "
+                  "the exit code if one cannot be opened")
       .named("");
   info.add_flag("--schemes", options->schemes, "the schemes of names, with their options");
   info.add_flag("--json", options->json, "print all of it as JSON; sizes in bytes");

@@ -5,6 +5,7 @@
 #include "json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -163,10 +164,12 @@ Member const &member_named(umemArchive const &archive, char const *name) {
 
 /* ---- arrays ---- */
 
-std::vector<std::int64_t> strides_of(Member const &member) {
+using Strides = std::array<std::int64_t, UMEM_MAX_RANK>; /* of which a member has its rank */
+
+Strides strides_of(Member const &member) {
   std::size_t const rank = member.shape.size();
   std::int64_t const item = static_cast<std::int64_t>(umem_element_size(member.type));
-  std::vector<std::int64_t> strides(rank);
+  Strides strides = {};
   std::int64_t stride = item;
   for (std::size_t k = 0; k < rank; k++) {
     std::size_t const dim = member.fortran_order ? k : rank - 1 - k;
@@ -185,7 +188,7 @@ Member const &checked(Member const &member) {
 
 /* A new array for a member, in its order. */
 ArrayHandle create(Member const &member, void *ctx) {
-  std::vector<std::int64_t> const strides = strides_of(checked(member));
+  Strides const strides = strides_of(checked(member));
   return ArrayHandle(call(umemArray_create, ctx, member.type, static_cast<int>(member.shape.size()),
                           member.shape.data(), member.fortran_order ? strides.data() : nullptr));
 }
@@ -198,7 +201,7 @@ struct Kept {
 
 /* The array where its bytes are, or a new one in RAM. As long as it lives, so does the archive. */
 ArrayHandle get(umemArchive *archive, Member const &member) {
-  std::vector<std::int64_t> const strides = strides_of(checked(member));
+  Strides const strides = strides_of(checked(member));
   auto kept = std::make_unique<Kept>(Kept{ArchiveHandle(umemArchive_retain(archive)), nullptr});
   void *ctx = member.source->ctx;
   std::uintptr_t adr = member.source->begin + member.offset;
@@ -379,12 +382,12 @@ bool umemArchive_info(umemArchive const *archive, size_t i, umemArchiveInfo *inf
       fail(umemIndexError, "there is no array %zu: there are %zu", i, archive->members.size());
     if (!info || info->size < sizeof *info) refuse("the info is NULL, or its size is not set");
     Member const &member = archive->members[i];
-    std::vector<std::int64_t> const strides = strides_of(member);
+    Strides const strides = strides_of(member);
     info->name = member.name.c_str();
     info->type = member.type;
     info->rank = static_cast<int>(member.shape.size());
     std::copy(member.shape.begin(), member.shape.end(), info->shape);
-    std::copy(strides.begin(), strides.end(), info->strides);
+    std::copy_n(strides.begin(), info->rank, info->strides);
     info->offset = member.offset;
     info->nbytes = member.nbytes;
     info->compressed = member.is_compressed();

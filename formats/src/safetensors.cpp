@@ -9,6 +9,7 @@
 #include "json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -21,7 +22,7 @@ namespace {
 /* ---- types ---- */
 
 struct Type {
-  char const *name;
+  std::string_view name;
   umemElementType type;
 };
 
@@ -80,7 +81,9 @@ Type const &type_of(umemArray *array, std::string const &name) {
 struct Described {
   std::string name;
   Type const *type = nullptr;
-  std::vector<std::uint64_t> shape, offsets;
+  std::vector<std::uint64_t> shape;
+  std::array<std::uint64_t, 2> offsets = {};
+  std::size_t offset_count = 0;
   bool has_shape = false, has_offsets = false;
 };
 
@@ -99,7 +102,7 @@ public:
     Described const &array = arrays.back();
     if (!array.type) lacks("dtype");
     if (!array.has_shape) lacks("shape");
-    if (!array.has_offsets || array.offsets.size() != 2) lacks("two data_offsets");
+    if (array.offset_count != 2) lacks("two data_offsets");
   }
 
   bool key(int level, std::string &key) override {
@@ -135,8 +138,11 @@ public:
     bool const shape = field_ == Field::shape;
     if (shape && array.shape.size() == UMEM_MAX_RANK)
       refuse("%s has more than %d dimensions", name(array.name).c_str(), UMEM_MAX_RANK);
-    if (!shape && array.offsets.size() == 2) lacks("two data_offsets");
-    (shape ? array.shape : array.offsets).push_back(value);
+    if (!shape && array.offset_count == 2) lacks("two data_offsets");
+    if (shape)
+      array.shape.push_back(value);
+    else
+      array.offsets[array.offset_count++] = value;
   }
 
   void other(int level, bool null) override {
@@ -261,9 +267,12 @@ void read_safetensors(Source const &source, std::vector<Member> &members, Metada
   std::uint64_t const length = header_length(source), data = sizeof length + length;
   HeaderVisitor header;
   walk_json(source.read_text(sizeof length, length), header);
-  std::sort(header.arrays.begin(), header.arrays.end(), [](Described const &a, Described const &b) {
+  auto const is_before = [](Described const &a, Described const &b) {
     return std::tie(a.offsets, a.name) < std::tie(b.offsets, b.name);
-  });
+  };
+  if (!std::is_sorted(header.arrays.begin(), header.arrays.end(), is_before)) /* most are */
+    std::sort(header.arrays.begin(), header.arrays.end(), is_before);
+  members.reserve(members.size() + header.arrays.size());
   std::uint64_t end = 0;
   for (Described &array : header.arrays) {
     if (array.offsets[0] != end || array.offsets[1] < end)
@@ -306,8 +315,9 @@ std::string make_safetensors(std::vector<NewMember> &members, Metadata const &me
   for (NewMember &member : members) {
     if (member.name == "__metadata__") refuse("\"__metadata__\" is no name of an array");
     member.offset = end;
-    header += (header.size() > 9 ? "," : "") + json_string(member.name) + ":{\"dtype\":\"" +
-              type_of(member.array, member.name).name + "\",\"shape\":[";
+    header += (header.size() > 9 ? "," : "") + json_string(member.name) + ":{\"dtype\":\"";
+    header += type_of(member.array, member.name).name;
+    header += "\",\"shape\":[";
     append_shape(header, member.array);
     header += "],\"data_offsets\":[" + std::to_string(end);
     if (__builtin_add_overflow(end, umemArray_nbytes(member.array), &end))

@@ -16,16 +16,27 @@
 class Archive {
   std::shared_ptr<umemArchive> archive_;
   nb::object bytes_; /* the array whose bytes the file is; none: the archive has mapped a file */
-  bool has_compressed_ = false;
+  bool has_compressed_ = true; /* perhaps, until names has looked */
 
 public:
   Archive(umemArchive *archive, nb::object bytes)
-      : archive_(archive, umemArchive_release), bytes_(std::move(bytes)) {
-    for (size_t i = 0; i < umemArchive_count(archive) && !has_compressed_; i++)
-      has_compressed_ = info(i).compressed;
-  }
+      : archive_(archive, umemArchive_release), bytes_(std::move(bytes)) {}
 
   umemArchive *get() const { return archive_.get(); }
+
+  nb::list names() {
+    nb::list found;
+    has_compressed_ = false;
+    umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+    array_call(true, [&](umemStatusType *status) {
+      size_t const count = umemArchive_count(get());
+      for (size_t i = 0; i < count && umemArchive_info(get(), i, &info, status); i++) {
+        found.append(nb::str(info.name));
+        has_compressed_ |= info.compressed;
+      }
+    });
+    return found;
+  }
 
   /* What the file says of array i. */
   umemArchiveInfo info(size_t i) const {
@@ -77,13 +88,6 @@ static Archive read_archive(nb::object bytes) {
                                umemArray_nbytes(hold.get()), status);
   });
   return Archive(archive, bytes);
-}
-
-static nb::list list_names(Archive const &archive) {
-  nb::list found;
-  for (size_t i = 0; i < umemArchive_count(archive.get()); i++)
-    found.append(nb::str(archive.info(i).name));
-  return found;
 }
 
 /* (type, shape, strides, offset, bytes, file, compressed, problem) of an array. */
@@ -204,7 +208,7 @@ static void bind(nb::module_ &m) {
                    "object, step: int) -> None"))
       .def("check", check_sums, nb::arg("names"), nb::arg("progress").none(), nb::arg("step"),
            nb::sig("def check(self, names: list[str], progress: object, step: int) -> None"))
-      .def("names", list_names, nb::sig("def names(self) -> list[str]"))
+      .def("names", &Archive::names, nb::sig("def names(self) -> list[str]"))
       .def("info", describe, nb::arg("name"),
            nb::sig("def info(self, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int, "
                    "int, str, bool, str | None]"))
