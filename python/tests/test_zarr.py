@@ -227,6 +227,8 @@ def test_missing_chunks_have_the_fill_value(tmp_path):
     os.mkdir(tmp_path / "folder/c/0/0")
     os.unlink(tmp_path / "folder/c/0/1")
     os.symlink("nowhere", tmp_path / "folder/c/0/1")
+    shutil.rmtree(tmp_path / "folder/c/1")
+    (tmp_path / "folder/c/1").write_bytes(b"no folder")
     assert numpy.array_equal(array[...], umem.from_zarr(array).numpy()) and umem.from_zarr(array, (0, 0)).item() == 3
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import errno
 import functools
 import itertools
 import math
@@ -351,15 +352,15 @@ def _run(shape: Sequence[int], itemsize: int, strides: Sequence[int], others: Se
 
 
 def _open(path: str) -> File | None:
-    """The file of a chunk. None: there is none, or a folder in its place, as the file of another array may be."""
+    """The file of a chunk. None: there is none, or a folder in its place, or a file in that of its folder, as zarr has it."""
     try:
         return File(path, "r")
     except FileNotFoundError:
         return None
     except OSError as error:
-        if os.path.isdir(path):
+        if error.errno == errno.ENOTDIR or os.path.isdir(path):
             return None
-        raise error
+        raise
 
 
 def _read_plain(plain: _Plain, region: Region, dst: Array) -> None:
