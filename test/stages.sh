@@ -65,11 +65,11 @@ declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbol
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
-  [gcc]="gcc g++ lld cmake make ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3 python zsh"
-  [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
-  [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
+  [gcc]="gcc g++ lld cmake make ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3 python zsh"
+  [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
+  [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
   [asan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
-  [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
+  [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
   [tsan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3 valgrind"
   [format]="python"

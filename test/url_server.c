@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <umem.h>
 #include <unistd.h>
 
 enum { most_connections = 256 };
@@ -46,6 +47,16 @@ static void fail(char const *what) {
 
 char const *url_server_url(UrlServer const *server) { return server->url; }
 unsigned url_server_port(UrlServer const *server) { return server->port; }
+
+bool url_has_libcurl(void) {
+  umemUrl url;
+  umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
+  options.retries = 0;
+  umemStatusType status = umemUrl_ctor(&url, "http://127.0.0.1:1/", &options);
+  if (status == umemNotSupportedError) printf("skipped: %s\n", umem_thread_message());
+  umem_thread_clear();
+  return status != umemNotSupportedError;
+}
 
 static unsigned look(UrlServer const *server, unsigned const *number) {
   pthread_mutex_t *lock = (pthread_mutex_t *)(uintptr_t)&server->lock;

@@ -30,6 +30,10 @@ typedef struct UrlRequest {
 /* Answers a request. Returns whether the connection stays open. */
 typedef bool UrlAnswer(void *user, UrlRequest *request);
 
+/* Whether umem finds libcurl. Otherwise says so: systems for which none is installed have no places
+ * behind a URL. */
+bool url_has_libcurl(void);
+
 /* Starts a server of these bytes, which it borrows. answer NULL: url_serve. Fails the process if
  * there is no port. */
 UrlServer *url_server_start(void const *bytes, size_t size, UrlAnswer *answer, void *user);

@@ -192,6 +192,7 @@ TEST(Attachment, comes_through_a_socket) {
 }
 
 TEST(Url, reads_an_object) {
+  if (!url_has_libcurl()) GTEST_SKIP() << "there is no libcurl";
   std::string const object(100000, 'x');
   UrlServer *server = url_server_start(object.data(), object.size(), nullptr, nullptr);
   {
@@ -205,6 +206,10 @@ TEST(Url, reads_an_object) {
     umem::Url const named = umem::Url::of(
         umem::open(std::string("limit+") + url_server_url(server) + "#limit.limit=1G"));
     EXPECT_EQ(named.stats().requests, 1u);
+    std::string const address = "127.0.0.1:" + std::to_string(url_server_port(server));
+    EXPECT_TRUE(umem::open("http://" + address, {{}, {}, {"example.org", address}}));
+    EXPECT_THROW(umem::open("http://" + address, {{}, {}, {"example.org"}}), umem::value_error);
+    EXPECT_THROW(umem::open("http://" + address, umem::OpenOptions()), umem::value_error);
     umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
     options.connections = 0;
     EXPECT_THROW(umem::Url(url_server_url(server), options), umem::value_error);

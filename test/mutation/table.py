@@ -31,6 +31,20 @@ MUTANTS = [
     c("base/index.c", "  spans[after].before = span;\n", "", "the next span does not know the new one"),
     c("core/threads.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
 
+    # ---- web servers ----
+    c("url/url_reply.c", 'if (*pin->etag && strcmp(pin->etag, reply->etag))', "if (false)", "an object that has changed is read on",
+      first=("unit.url_hostile",)),
+    c("url/url_reply.c", "reply->first != first || reply->last != last)", "reply->first != first)", "a range may end elsewhere",
+      first=("unit.url_hostile",)),
+    c("url/url_request.c", "if (!slot->wrong && size > slot->size - slot->got)", "if (!slot->wrong && size > slot->size)",
+      "more bytes than asked for are written", first=("unit.url_hostile",)),
+    c("url/url_request.c", "slot->trusted = !strcasecmp(target->origin, fetch->home.origin);", "slot->trusted = true;",
+      "credentials go where a redirect leads", first=("unit.url_hostile",)),
+    c("url/url_lane.c", "if (fetch->forks != umem_fork_count()) fetch->idle = NULL;", "", "a child uses connections of its parent",
+      first=("unit.url",)),
+    c("url/url_fetch.c", "  if (!allows_host(fetch, to)) return \"the server redirects to a host that is not allowed\";\n", "",
+      "a redirect leads to any host", first=("unit.url_hostile",)),
+
     # ---- whose address is it ----
     c("core/find.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
       "umem_find takes offsets for pointers", first=("contract.find",)),

@@ -34,17 +34,19 @@ inline Context open(std::string const &name) { return detail::opened(name, nullp
 struct OpenOptions {
   std::optional<std::vector<std::string>> schemes{}; /* the allowed ones; nullopt: all */
   std::optional<std::vector<std::string>>
-      folders{}; /* that its files must be below; nullopt: anywhere */
+      folders{};                    /* that its files must be below; nullopt: anywhere */
+  std::vector<std::string> hosts{}; /* that its URLs may name; none: it has no URL */
 };
 
 /* Opens a name that does not come from the user of the program: it may use only the
- * schemes and folders of options, as with umem_open_with. Throws umem::value_error for a name
- * that uses others. */
+ * schemes, folders and hosts of options, as with umem_open_with. Throws umem::value_error for a
+ * name that uses others. */
 inline Context open(std::string const &name, OpenOptions const &options) {
-  std::string schemes;
+  std::string schemes, hosts;
   std::vector<char const *> folders;
   if (options.schemes)
     for (std::string const &scheme : *options.schemes) schemes += scheme + ' ';
+  for (std::string const &host : options.hosts) hosts += host + ' ';
   folders.reserve(options.folders ? options.folders->size() + 1 : 0);
   if (options.folders)
     for (std::string const &folder : *options.folders) folders.push_back(folder.c_str());
@@ -54,6 +56,7 @@ inline Context open(std::string const &name, OpenOptions const &options) {
   full.schemes = options.schemes ? schemes.c_str() : nullptr;
   full.folders = options.folders ? folders.data() : nullptr;
   full.folder_count = count;
+  full.hosts = options.hosts.empty() ? nullptr : hosts.c_str();
   return detail::opened(name, &full);
 }
 

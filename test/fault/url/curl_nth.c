@@ -212,3 +212,5 @@ TEST_CASE(each_allocation_may_fail) {
   umem_dtor(&host);
   url_server_stop(server);
 }
+
+int main(void) { return url_has_libcurl() ? run_cases(NULL, NULL) : 0; }

@@ -443,3 +443,5 @@ TEST(the_proxy_of_the_environment_is_used) {
   if (status != umemOK) fail_msg("%s", umem_thread_message());
   assert_string_equal(seen_path, "http://nowhere.invalid/object");
 }
+
+int main(void) { return url_has_libcurl() ? run_cases(NULL, NULL) : 0; }
