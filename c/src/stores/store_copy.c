@@ -75,10 +75,11 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
 static size_t const far_from = 32 << 10, far_most = 1 << 20;
 /* Cached runs that are short, and nearer than the first of these, are copied sooner from a mapping,
  * where one page fault finds many of them; fewer are not worth a mapping. Those that are nearer
- * than the second take a page fault each, as long as some ten calls, but only once: so that many
- * are read by calls before. */
+ * than the second take a page fault each, but only once. The farther they are from each other, the
+ * more tables of pages are new: it takes as long as a call for every 100 KiB. So nearly as many
+ * calls come before. */
 static size_t const mapped_at_once = 256 << 10, mapped_below = 2 << 20;
-static size_t const mapped_run = 16 << 10, least_mapped = 32, calls_of_fault = 10;
+static size_t const mapped_run = 16 << 10, least_mapped = 32, fault_distance = 100 << 10;
 enum { announced_runs = 256, sampled_runs = 4 };
 static size_t const announced_bytes = 8 << 20;
 /* What a thread of its own is worth. */
@@ -152,7 +153,7 @@ static bool are_near_enough(Runs const *runs) {
   size_t nearest = nearest_of(runs);
   uint64_t read = __atomic_load_n(&umemStore_of(runs->ctx)->far_runs, __ATOMIC_RELAXED);
   return nearest < mapped_at_once ||
-         (nearest < mapped_below && read / calls_of_fault >= runs->count);
+         (nearest < mapped_below && read / (nearest / fault_distance - 1) >= runs->count);
 }
 
 /* A write through a mapping takes a page fault for each page. */
