@@ -4,12 +4,16 @@
 #include "ratio.h"
 
 #include "place.h"
+#ifdef UMEM_BENCH_CUDA
+#include "by_hand_cuda.h"
+#endif
 #ifdef UMEM_BENCH_KVIKIO
 #include "kvikio.h"
 #endif
 
 #include <umem.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -196,32 +200,54 @@ void add_queued(Effort const &effort, std::vector<Ratio> &rows) {
                   Measure::nanoseconds, 3000, samples[0], samples[1], 0});
 }
 
-/* Cached files, each of its own context, beside as many bytes of pinned memory, which take as long
- * as the bus does. */
+/* Cached files, each of its own context, and two blocks on the GPU that take turns. */
+class FilesAndGpu {
+public:
+  FilesAndGpu(std::size_t part, std::size_t parts)
+      : part_(part), gpu_(row_named("cuda")), one_(gpu_.context(), part),
+        other_(gpu_.context(), part) {
+    for (std::size_t i = 0; i < parts; i++) {
+      files_.push_back(std::make_unique<Place>(row_named("file")));
+      blocks_.push_back(std::make_unique<Block>(files_[i]->context(), part));
+    }
+  }
+
+  std::uintptr_t to(std::size_t i) const { return i % 2 ? other_ : one_; }
+  void *context() const { return gpu_.context(); }
+
+  umemTransfer *start(std::size_t i) const {
+    umemTransfer *transfer = nullptr;
+    check(umem_start(files_[i]->context(), *blocks_[i], gpu_.context(), to(i), part_, nullptr,
+                     &transfer));
+    return transfer;
+  }
+
+private:
+  std::size_t part_;
+  Place gpu_;
+  Block one_, other_;
+  std::vector<std::unique_ptr<Place>> files_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+/* Beside as many bytes of pinned memory, which take as long as the bus does. */
 void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
                std::size_t parts) {
-  Place ram(row_named("cuda-host")), gpu(row_named("cuda"));
-  Block pinned(ram.context(), part), one(gpu.context(), part), other(gpu.context(), part);
-  std::uintptr_t const to[2] = {one, other};
-  std::vector<std::unique_ptr<Place>> files;
-  std::vector<std::unique_ptr<Block>> blocks;
-  for (std::size_t i = 0; i < parts; i++) {
-    files.push_back(std::make_unique<Place>(row_named("file")));
-    blocks.push_back(std::make_unique<Block>(files[i]->context(), part));
-  }
+  FilesAndGpu all(part, parts);
+  Place ram(row_named("cuda-host"));
+  Block pinned(ram.context(), part);
   auto start = [&] {
     umemTransfer *two[2] = {nullptr, nullptr};
     for (std::size_t i = 0; i < parts; i++) {
       end(two[i % 2]);
-      check(umem_start(files[i]->context(), *blocks[i], gpu.context(), to[i % 2], part, nullptr,
-                       &two[i % 2]));
+      two[i % 2] = all.start(i);
     }
     end(two[0]);
     end(two[1]);
   };
   auto bus = [&] {
     for (std::size_t i = 0; i < parts; i++)
-      check(umem_copy_to(ram.context(), pinned, gpu.context(), to[i % 2], part));
+      check(umem_copy_to(ram.context(), pinned, all.context(), all.to(i), part));
   };
   Samples samples = alternate(effort.long_rounds,
                               {[&] { return seconds_of(start); }, [&] { return seconds_of(bus); }});
@@ -230,28 +256,65 @@ void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
                   part * parts});
 }
 
-/* The next part arrives while the program works, as long as the copy takes. */
-void add_ahead(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
-               std::size_t part, std::size_t parts) {
-  std::chrono::duration<double> const work(seconds_of([&] { all.copy(0, part, all.one); }) * 1.2);
+/* The next part arrives while work(i) goes on with the one before. The work takes somewhat longer
+ * than a copy. */
+template <typename Start, typename Work>
+void add_ahead_of(Effort const &effort, std::vector<Ratio> &rows, std::string const &operation,
+                  std::size_t parts, Start const &start, Work const &work) {
   auto ahead = [&] {
-    umemTransfer *next = all.start(0, part, all.one);
+    umemTransfer *next = start(0);
     for (std::size_t i = 0; i < parts; i++) {
       end(next);
-      next = i + 1 < parts ? all.start((i + 1) * part, part, i % 2 ? all.one : all.other) : nullptr;
-      std::this_thread::sleep_for(work);
+      next = i + 1 < parts ? start(i + 1) : nullptr;
+      work(i);
     }
   };
   auto alone = [&] {
-    all.copy(0, part, all.one);
-    for (std::size_t i = 0; i < parts; i++) std::this_thread::sleep_for(work);
+    end(start(0));
+    for (std::size_t i = 0; i < parts; i++) work(i);
   };
   Samples samples = alternate(
       effort.long_rounds, {[&] { return seconds_of(ahead); }, [&] { return seconds_of(alone); }});
-  rows.push_back({std::to_string(parts) + " parts read while the program works on the one before",
-                  "the first read and the work", Measure::speedup, 0.95, samples[0], samples[1],
-                  0});
+  rows.push_back({std::to_string(parts) + operation, "the first read and the work",
+                  Measure::speedup, 0.95, samples[0], samples[1], 0});
 }
+
+constexpr double longer = 1.2; /* than a copy */
+
+void add_ahead(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
+               std::size_t part, std::size_t parts) {
+  std::chrono::duration<double> const time(seconds_of([&] { all.copy(0, part, all.one); }) *
+                                           longer);
+  add_ahead_of(
+      effort, rows, " parts read while the program works on the one before", parts,
+      [&](std::size_t i) { return all.start(i * part, part, i % 2 ? all.other : all.one); },
+      [&](std::size_t) { std::this_thread::sleep_for(time); });
+}
+
+#ifdef UMEM_BENCH_CUDA
+/* Kernels, those of cudaMemset, use the file that is on the GPU. */
+void add_ahead_on_gpu(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
+                      std::size_t parts) {
+  FilesAndGpu all(part, parts);
+  by_hand::CudaStream stream;
+  auto kernels = [&](std::size_t i, unsigned count) {
+    for (unsigned k = 0; k < count; k++)
+      by_hand::check_cuda(cudaMemsetAsync(reinterpret_cast<void *>(all.to(i)), 1, part, stream),
+                          "cudaMemsetAsync");
+    by_hand::check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  };
+  constexpr unsigned some = 100;
+  double read = 1e9, kernel = 1e9;
+  for (int i = 0; i < 3; i++) {
+    read = std::min(read, seconds_of([&] { end(all.start(0)); }));
+    kernel = std::min(kernel, seconds_of([&] { kernels(0, some); }) / some);
+  }
+  auto const count = static_cast<unsigned>(longer * read / kernel) + 1;
+  add_ahead_of(
+      effort, rows, " files to a GPU while kernels work on the one before", parts,
+      [&](std::size_t i) { return all.start(i); }, [&](std::size_t i) { kernels(i, count); });
+}
+#endif
 
 } // namespace
 
@@ -271,6 +334,9 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
 #endif
   add_queued(effort, rows);
   add_files(effort, rows, part, 4 * parts);
+#ifdef UMEM_BENCH_CUDA
+  add_ahead_on_gpu(effort, rows, part, parts);
+#endif
 }
 
 } // namespace bench

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/system.h"
 #include "core/context.h"
+#include "core/hook.h"
 #include "core/layout.h"
 #include "core/status.h"
 #include "core/threads.h"
@@ -77,11 +78,33 @@ static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
   return (a < b ? b - a : a - b) < nbytes;
 }
 
+static bool share_job(void *job) {
+  Run *run = job;
+  share(run);
+  return !umemMeter_is_over(run->meter);
+}
+
+static bool is_moved(void *job) {
+  (void)job;
+  return true;
+}
+
+/* A step of its own for the route of the copy: it has more bytes than the piece. */
+static void share_watched(Run *run) {
+  umemStep step = {.way = umemWayMemcpy, .nbytes = run->nbytes};
+  if (umem_step_hook(&step, share_job, run)) return;
+  step.nbytes = run->meter->arrived;
+  umem_step_hook(&step, is_moved, run);
+}
+
 static void copy_shared(umemVirtual *ctx, char *dst, char const *src, size_t nbytes) {
-  umemMeter *meter =
-      umem_thread.meter ? umemMeter_find(ctx, (uintptr_t)src, (uintptr_t)dst, nbytes) : NULL;
-  share(&(Run){
-      .dst = dst, .src = src, .nbytes = meter ? umemMeter_take(meter) : nbytes, .meter = meter});
+  Run run = {.dst = dst, .src = src, .nbytes = nbytes};
+  if (umem_thread.meter) run.meter = umemMeter_find(ctx, (uintptr_t)src, (uintptr_t)dst, nbytes);
+  if (run.meter) run.nbytes = umemMeter_take(run.meter);
+  if (run.meter && umem_is_watched())
+    share_watched(&run);
+  else
+    share(&run);
 }
 
 /* Apart, so that a short copy is a bare jump to memmove. */

@@ -62,7 +62,7 @@ struct umemTransfer {
   bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
   uint64_t done;            /* bytes; atomic */
   size_t queued;            /* bytes that queues copy */
-  bool is_long;             /* a server does a long piece */
+  bool is_long;             /* a server does a long piece, and behind it while no other waits */
   bool staged;              /* passes through pinned buffers */
   unsigned sharers;         /* transfers that pass through pinned buffers beside it, itself too */
   /* Of a queued copy: its own, and how many were queued when its mark was not yet set. So the
@@ -163,6 +163,9 @@ void umemTransfer_close(umemTransfer *self);
 
 /* Whether there are threads for transfers. */
 bool umemTransfer_is_served(void);
+
+/* Whether a long transfer waits for a server. */
+bool umemTransfer_others_wait(void);
 
 /* Lets servers do a transfer, or does it in the calling thread if none can be started. */
 void umemTransfer_serve(umemTransfer *self);

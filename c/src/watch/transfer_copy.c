@@ -7,6 +7,7 @@
 #include "core/context.h"
 #include "core/copy.h"
 #include "core/layout.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,52 @@ static size_t move_items(umemTransfer *self, size_t most) {
   return steps * step;
 }
 
+/* ---- runs ---- */
+
+/* A long piece of a run, behind which the server goes on while no other transfer waits. */
+typedef struct Served {
+  umemMeter meter;
+  umemTransfer *transfer;
+  uint64_t before; /* bytes that were done */
+} Served;
+
+static bool goes_on(umemMeter *meter, size_t arrived) {
+  Served *served = (Served *)meter;
+  umemTransfer *self = served->transfer;
+  __atomic_store_n(&self->done, served->before + arrived, __ATOMIC_RELAXED);
+  return !umemTransfer_is_cancelled(self) &&
+         (arrived < meter->nbytes || !umemTransfer_others_wait());
+}
+
+/* Returns how many bytes were copied, from the first one on. */
+static size_t move_long_piece(umemTransfer *self, size_t nbytes) {
+  umemMeter *outer = umem_thread.meter;
+  Served served = {.meter = {.src = self->src,
+                             .dst = self->dst,
+                             .src_adr = self->src_adr + self->done,
+                             .dst_adr = self->dst_adr + self->done,
+                             .nbytes = nbytes,
+                             .rest = umemTransfer_rest(self),
+                             .caller = pthread_self(),
+                             .report = goes_on},
+                   .transfer = self,
+                   .before = self->done};
+  umemMeter *meter = &served.meter;
+  umemLock_init(&meter->lock);
+  umem_thread.meter = meter;
+  umem_copy_any_run(self->src, meter->src_adr, self->dst, meter->dst_adr, nbytes);
+  umem_thread.meter = outer;
+  umemLock_destroy(&meter->lock);
+  return meter->taken ? meter->arrived : nbytes;
+}
+
+static size_t move_run(umemTransfer *self, size_t most) {
+  if (self->is_long && !self->whole) return move_long_piece(self, most);
+  umem_copy_any_run(self->src, self->src_adr + self->done, self->dst, self->dst_adr + self->done,
+                    most);
+  return most;
+}
+
 /* ---- runs of a list ---- */
 
 /* Goes to the next run that the start copies, or else to the next one for servers. */
@@ -287,9 +334,7 @@ static size_t move(umemTransfer *self, size_t most) {
   if (self->whole || rest / 2 < most) most = rest;
   if (self->list) return move_runs(self, most);
   if (self->layout.rank) return move_items(self, self->whole ? SIZE_MAX : most);
-  umem_copy_any_run(self->src, self->src_adr + self->done, self->dst, self->dst_adr + self->done,
-                    most);
-  return most;
+  return move_run(self, most);
 }
 
 /* What the ledger notes belongs to the transfer. */
@@ -297,6 +342,7 @@ void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   NAME_START(self);
   struct umemOpenStep *outer = umem_thread.step;
   unsigned sharers = umem_thread.sharers;
+  uint64_t done = self->done;
   umemAttempt attempt;
   if (self->watch) umem_thread.step = &self->watch->step;
   if (self->staged) umem_thread.sharers = self->sharers;
@@ -307,7 +353,7 @@ void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   umem_thread.sharers = sharers;
   if (umemAttempt_failed(&attempt)) self->failure = attempt;
   if (self->list || !umemAttempt_failed(&attempt))
-    __atomic_store_n(&self->done, self->done + nbytes, __ATOMIC_RELAXED);
+    __atomic_store_n(&self->done, done + nbytes, __ATOMIC_RELAXED);
 }
 
 bool umemTransfer_copy_all(umemTransfer *self) {

@@ -413,6 +413,13 @@ __attribute__((destructor)) static void close_all(void) {
 
 bool umemTransfer_is_served(void) { return servers_allowed() > 0; }
 
+bool umemTransfer_others_wait(void) {
+  umemLock_acquire(&all.lock);
+  bool any = all.lengthy.count > 0;
+  umemLock_release(&all.lock);
+  return any;
+}
+
 void umemTransfer_serve(umemTransfer *self) {
   self->piece = short_below;
   self->whole = self->nbytes < short_below || umemTransfer_overlaps(self);

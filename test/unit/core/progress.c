@@ -110,6 +110,30 @@ PROGRESS_TEST(every_step_in_ram_is_reported_in_order) {
   test_free(there);
 }
 
+/* Each byte is in the route once, also if threads have copied more than was reported. */
+PROGRESS_TEST(the_route_has_all_bytes) {
+  char *there = test_malloc(size);
+  assert_ok(umem_copy_to(&host, (uintptr_t)bytes, &file, in_file, size));
+  for (unsigned k = 0; k < 4; k++) {
+    umemRoute route = UMEM_ROUTE_INIT;
+    umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+    Heard heard = start(there, size, mebibyte);
+    bool from_file = k % 2, cancels = k / 2;
+    heard.cancel_at = cancels ? 20 * mebibyte : UINT64_MAX;
+    options = (umemCopyOptions){sizeof options, tell, &heard, mebibyte, &route};
+    memset(there, 0, size);
+    umem_copy_to_with(from_file ? (void *)&file : (void *)&host,
+                      from_file ? in_file : (uintptr_t)bytes, &host, (uintptr_t)there, size,
+                      &options);
+    assert_true(heard.right && route.leg_count == 1);
+    assert_true(route.legs[0].bytes >= heard.last && route.legs[0].bytes <= size);
+    assert_true(cancels || route.legs[0].bytes == size);
+    umem_clear_status(&host);
+    umem_thread_clear();
+  }
+  test_free(there);
+}
+
 /* A context of the program, which copies what it is asked for from the file. */
 static size_t asked, touched; /* bytes, and how often those behind them were touched */
 

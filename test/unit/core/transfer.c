@@ -354,6 +354,32 @@ SLOW_TEST(a_list_is_cancelled) {
 
 /* ---- cancelling ---- */
 
+/* A server copies it in one piece, which ends all the same: the first bytes are there. */
+TEST(a_long_transfer_says_how_far_it_is_and_ends_soon) {
+  unsigned char *found = test_malloc(large);
+  unsigned stopped = 0;
+  umem_set_threads(4);
+  assert_ok(umem_copy_to(&ram, source, &file, target, large));
+  for (unsigned i = 0; i < 1000 && !stopped; i++) {
+    umemTransfer *transfer;
+    uint64_t done = 0;
+    memset(found, 0, large);
+    assert_ok(umem_start(&file, target, &ram, (uintptr_t)found, large, NULL, &transfer));
+    while (!done && !umemTransfer_wait_for(transfer, 0))
+      assert_ok(umemTransfer_progress(transfer, &done, NULL));
+    umemTransfer_cancel(transfer);
+    stopped += umemTransfer_wait(transfer) == umemCancelledError;
+    assert_ok(umemTransfer_progress(transfer, &done, NULL));
+    assert_memory_equal(found, bytes, (size_t)done);
+    assert_true(stopped ? done > 0 && done < large : done == large);
+    umem_clear_status(&ram);
+    umem_thread_clear();
+    assert_ok(umemTransfer_release(transfer));
+  }
+  assert_true(stopped);
+  test_free(found);
+}
+
 SLOW_TEST(what_is_cancelled_says_what_is_done) {
   uint64_t done, total;
   assert_ok(umem_set_threads(2));
