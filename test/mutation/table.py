@@ -261,6 +261,10 @@ MUTANTS = [
     c("cuda/cuda_gds.c", "umemWayGds, good ? size : 0,", "umemWayGds, size,", "what cuFile has not moved counts", first=("unit.gds",)),
 
     # ---- copies of items ----
+    c("watch/transfer_copy.c", "return !umemTransfer_is_cancelled(self) &&\n         (arrived", "return (arrived", "a long transfer goes on after it was cancelled",
+      first=("unit.transfer",)),
+    c("core/ram.c", "  if (run.meter && umem_is_watched())\n", "  if (false)\n", "the route of a copy with progress has its first piece alone",
+      first=("unit.progress",)),
     c("stores/store_io.c", "    if (good)\n      umemMeter_add(", "    if (true)\n      umemMeter_add(",
       "steps behind a failure are reported", first=("unit.progress",)),
     c("core/threads.c", "    add_range(self, at, at + nbytes);", "    self->arrived += nbytes;",
