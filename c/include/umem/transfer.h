@@ -102,8 +102,9 @@ UMEM_EXTERN bool umemTransfer_wait_for(umemTransfer *transfer, uint64_t nanoseco
 UMEM_EXTERN bool umemTransfer_poll(umemTransfer *transfer);
 
 /* Cancels the transfer, and does not wait for its end. One that no thread has begun ends at once,
- * one that goes on after its piece. Work that is queued on a stream goes on. umemTransfer_progress
- * then says how many bytes are done. Does nothing after the end, and for NULL. */
+ * one that goes on after the pieces that its threads have begun. Work that is queued on a stream
+ * goes on. umemTransfer_progress then says how many bytes are done; of a long transfer some behind
+ * them may be in the destination, too. Does nothing after the end, and for NULL. */
 UMEM_EXTERN void umemTransfer_cancel(umemTransfer *transfer);
 
 /* Sets *done to the bytes that are in the destination, and *total to all that are to be copied.
