@@ -614,6 +614,19 @@ install_package() {
     --force-reinstall "${options[@]}" .
 }
 
+# The oldest NumPy that pyproject.toml allows. There is none for Python 3.13 and later.
+test_oldest_numpy() {
+  local folder=$build/python-oldest-numpy version
+  version=$(sed -n 's/.*"nanobind-backend[^"]*", "numpy>=\([0-9.]*\)".*/\1/p' "$root/pyproject.toml")
+  [ -n "$version" ] && "$package_python/bin/python" -m pip install --disable-pip-version-check --only-binary :all: \
+    --no-deps --upgrade --target "$folder" "numpy==$version.*" || return
+  (cd "$build/python-driver" && PYTHONPATH=$folder "$package_python/bin/python" -c "
+import numpy
+assert numpy.__version__.startswith('$version.'), numpy.__version__" &&
+    PYTHONPATH=$folder "$package_python/bin/python" -m pytest --quiet -p no:cacheprovider --rootdir "$root" \
+      "$root"/python/tests/test_{access,exchange,numpy_names}.py)
+}
+
 stage_python() {
   if [ ! -x "$package_python/bin/python" ]; then
     echo "skipped - the Python package: it needs Python 3.11, and this machine has an older one"
@@ -628,6 +641,9 @@ stage_python() {
     "$package_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
     "$root/python/tests") > "$build/python-driver/tests.log" 2>&1 || status=$?
   show_pytest "$build/python-driver/tests.log"
+  if "$package_python/bin/python" -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then
+    check "the oldest NumPy that the package allows passes its tests" test_oldest_numpy || status=1
+  fi
   check "the benchmark of the package runs" "$package_python/bin/python" bench/python_rows.py --once || status=1
   return $status
 }
