@@ -81,7 +81,7 @@ Type const &type_of(umemArray *array, std::string const &name) {
 struct Described {
   std::string name;
   Type const *type = nullptr;
-  std::vector<std::uint64_t> shape;
+  Shape shape; /* as the format counts elements of less than a byte */
   std::array<std::uint64_t, 2> offsets = {};
   std::size_t offset_count = 0;
   bool has_shape = false, has_offsets = false;
@@ -140,7 +140,7 @@ public:
       refuse("%s has more than %d dimensions", name(array.name).c_str(), UMEM_MAX_RANK);
     if (!shape && array.offset_count == 2) lacks("two data_offsets");
     if (shape)
-      array.shape.push_back(value);
+      add_extent(array, value);
     else
       array.offsets[array.offset_count++] = value;
   }
@@ -153,6 +153,12 @@ private:
   enum class Field { type, shape, offsets };
 
   static std::string name(std::string const &of) { return quoted(of); }
+
+  static void add_extent(Described &array, std::uint64_t extent) {
+    if (extent > INT64_MAX) refuse("%s has an extent above 2^63 - 1", name(array.name).c_str());
+    if (array.shape.empty()) array.shape.reserve(4); /* most have less dimensions */
+    array.shape.push_back(static_cast<std::int64_t>(extent));
+  }
 
   bool once(Field field, bool before) {
     field_ = field;
@@ -178,20 +184,17 @@ private:
 std::uint64_t count_bytes(Described const &array) {
   std::uint64_t bits = 1;
   bool overflows = false;
-  for (std::uint64_t extent : array.shape) overflows |= __builtin_mul_overflow(bits, extent, &bits);
+  for (std::int64_t extent : array.shape)
+    overflows |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits);
   overflows |= __builtin_mul_overflow(bits, umem_element_bits(array.type->type), &bits);
   if (overflows) refuse("%s has more bytes than 64 bits can count", quoted(array.name).c_str());
   if (bits % 8) refuse("the elements of %s do not fill bytes", quoted(array.name).c_str());
   return bits / 8;
 }
 
-/* The extents of an array of elements that may have several lanes. */
-Shape shape_of(Described const &array) {
-  Shape shape;
-  for (std::uint64_t extent : array.shape) {
-    if (extent > INT64_MAX) refuse("%s has an extent above 2^63 - 1", quoted(array.name).c_str());
-    shape.push_back(static_cast<std::int64_t>(extent));
-  }
+/* The extents of an array of elements that may have several lanes: those of array are taken. */
+Shape shape_of(Described &array) {
+  Shape shape = std::move(array.shape);
   std::int64_t const lanes = umem_element_lanes(array.type->type);
   if (lanes == 1) return shape;
   if (shape.empty() || shape.back() % lanes)
