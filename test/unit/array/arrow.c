@@ -1,8 +1,6 @@
 /* arrow.c - umem/arrow.h: columns out and in on contexts of every kind; formats; missing elements;
  * structs that are wrong; who ends them; events of GPUs. */
-#include "cuda_double.h"
-
-#include "array_help.h"
+#include "array_gpu.h"
 
 #include "unit/each_backend.h"
 
@@ -251,16 +249,6 @@ TEST(exports_are_refused) {
 
 /* ---- events ---- */
 
-static int use_double(void **state) {
-  int failed = set_up(state);
-  begin_double();
-  return failed;
-}
-static int leave_double(void **state) {
-  end_double();
-  return tear_down(state);
-}
-
 static uintptr_t written;
 static void write_seven(void *unused) {
   (void)unused;
@@ -300,7 +288,7 @@ static int32_t read_after_event(void *ctx, bool waits) {
   return found;
 }
 
-TEST_CASE_WITH(work_comes_after_the_event_of_a_column, use_double, leave_double) {
+GPU_TEST(work_comes_after_the_event_of_a_column) {
   umemCudaAsync ordered;
   umemCuda legacy;
   assert_ok(umemCudaAsync_ctor(&ordered, 0, UMEM_STREAM_NEW));

@@ -1,22 +1,9 @@
 /* dlpack_streams.c - umem/dlpack.h on GPUs: the codes and numbers of devices, the consumer's
  * streams, captures, copies. On a double of CUDA's runtime that does queued work as late as it
  * may. */
-#include "cuda_double.h"
+#include "array_gpu.h"
 
-#include "array_help.h"
-
-static int use_double(void **state) {
-  int failed = set_up(state);
-  begin_double();
-  return failed;
-}
-static int leave_double(void **state) {
-  end_double();
-  return tear_down(state);
-}
 static void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor); }
-
-#define GPU_TEST(name) TEST_CASE_WITH(name, use_double, leave_double)
 
 /* ---- devices ---- */
 
@@ -249,7 +236,7 @@ static umemCudaAsync queue, own;
 static void *stream, *consumer; /* theirs */
 
 static int open_queues(void **state) {
-  if (use_double(state)) return 1;
+  if (set_up_gpu(state)) return 1;
   assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
   assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
   stream = (void *)umemCudaAsync_stream(&queue);
@@ -259,7 +246,7 @@ static int open_queues(void **state) {
 
 static int close_queues(void **state) {
   DESTRUCT(&own, &queue);
-  return leave_double(state);
+  return tear_down_gpu(state);
 }
 
 #define STREAM_TEST(name) TEST_CASE_WITH(name, open_queues, close_queues)

@@ -227,3 +227,17 @@ static inline void tear_down_pair(void) {
   free(back);
   umem_parallel_set(0);
 }
+
+/* For tests of copies of pageable memory that the double does late. */
+static inline int set_up_late(void **state) {
+  cuda_set_up(state);
+  fake_cudart_machine()->late_pageable = true;
+  return set_up_pair(umemDirectAuto);
+}
+
+static inline int tear_down_late(void **state) {
+  tear_down_pair();
+  return cuda_tear_down(state);
+}
+
+#define LATE_PAIR_TEST(name) TEST_CASE_WITH(name, set_up_late, tear_down_late)

@@ -10,19 +10,6 @@ enum { from = umemStagingFrom, most = 9 * from + 4321 };
 
 #include "pair_help.h"
 
-static int set_up_late(void **state) {
-  cuda_set_up(state);
-  fake_cudart_machine()->late_pageable = true;
-  return set_up_pair(umemDirectAuto);
-}
-
-static int tear_down_late(void **state) {
-  tear_down_pair();
-  return cuda_tear_down(state);
-}
-
-#define PAIR_TEST(name) TEST_CASE_WITH(name, set_up_late, tear_down_late)
-
 /* ---- content ---- */
 
 static void check_content(int kind, bool mapped) {
@@ -32,7 +19,7 @@ static void check_content(int kind, bool mapped) {
     there_and_back(&pair, i * 1237, sizes[i], (unsigned)i);
 }
 
-PAIR_TEST(all_bytes_arrive) {
+LATE_PAIR_TEST(all_bytes_arrive) {
   for (int mapped = 0; mapped < 2; mapped++) {
     if (!setting_small() || !mapped) check_content(aCuda, mapped);
     if (!setting_small() || mapped) check_content(anAsync, mapped);
@@ -40,7 +27,7 @@ PAIR_TEST(all_bytes_arrive) {
 }
 
 /* What pins a chunk would be seen. */
-PAIR_TEST(the_chunks_are_those_of_pageable_memory) {
+LATE_PAIR_TEST(the_chunks_are_those_of_pageable_memory) {
   there_and_back(&pair, 0, 8 * from, 1);
   FakeCudartLive live = fake_cudart_live();
   assert_int_equal(live.pinned + live.registered, 2 * threads);
@@ -52,7 +39,7 @@ PAIR_TEST(the_chunks_are_those_of_pageable_memory) {
   assert_int_equal(fake_cudart_live().streams, live.streams);
 }
 
-PAIR_TEST(one_thread_and_few_chunks_suffice) {
+LATE_PAIR_TEST(one_thread_and_few_chunks_suffice) {
   umem_parallel_set(1);
   there_and_back(&pair, 3, 3 * from, 1);
   umem_parallel_set(threads);
@@ -63,7 +50,7 @@ PAIR_TEST(one_thread_and_few_chunks_suffice) {
 }
 
 /* An adaptor sees the copy, and passes it on to the same route. */
-PAIR_TEST(a_copy_through_an_adaptor) {
+LATE_PAIR_TEST(a_copy_through_an_adaptor) {
   umemStats stats;
   expect_ok(umemStats_ctor(&stats, &pair.store));
   write_file(&pair, 0, 4 * from, 5);
@@ -96,7 +83,7 @@ static void expect_workers(umemCopyOptions options) {
   assert_int_equal(route.legs[0].workers, threads);
 }
 
-PAIR_TEST(the_route_says_how_many_threads_read) {
+LATE_PAIR_TEST(the_route_says_how_many_threads_read) {
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   expect_workers(options);
   options.progress = go_on;
@@ -106,11 +93,11 @@ PAIR_TEST(the_route_says_how_many_threads_read) {
 
 /* ---- order ---- */
 
-PAIR_TEST(order_on_a_stream) { check_order(anAsync, umemDirectAuto, 4 * from); }
+LATE_PAIR_TEST(order_on_a_stream) { check_order(anAsync, umemDirectAuto, 4 * from); }
 
-PAIR_TEST(order_on_the_legacy_stream) { check_order(aCuda, umemDirectAuto, 4 * from); }
+LATE_PAIR_TEST(order_on_the_legacy_stream) { check_order(aCuda, umemDirectAuto, 4 * from); }
 
-PAIR_TEST(a_captured_stream_is_refused) {
+LATE_PAIR_TEST(a_captured_stream_is_refused) {
   void *graph;
   reopen_pair(anAsync, 0, false, umemDirectAuto);
   void *stream = stream_of_pair();
@@ -128,7 +115,7 @@ static void expect_works_again(void) {
   there_and_back(&pair, 0, 4 * from, 3);
 }
 
-PAIR_TEST(a_file_that_is_cut_in_the_middle) {
+LATE_PAIR_TEST(a_file_that_is_cut_in_the_middle) {
   for (int kind = 0; kind < 2; kind++)
     for (int mapped = 0; mapped < 2; mapped++) {
       reopen_pair(kind ? anAsync : aCuda, 0, mapped, umemDirectAuto);
@@ -142,7 +129,7 @@ PAIR_TEST(a_file_that_is_cut_in_the_middle) {
 }
 
 /* A block that the file does not have: nothing is written outside of blocks. */
-PAIR_TEST(a_write_outside_of_blocks) {
+LATE_PAIR_TEST(a_write_outside_of_blocks) {
   uintptr_t beyond = pair.near + most - 2 * from;
   expect_failure(umem_copy_to(&pair.gpu, pair.far, &pair.store, beyond, 4 * from), umemIndexError,
                  "");
@@ -151,7 +138,7 @@ PAIR_TEST(a_write_outside_of_blocks) {
 }
 
 /* The GPU fails in a worker: recorded on its context, and nothing is in flight. */
-PAIR_TEST(a_gpu_that_fails) {
+LATE_PAIR_TEST(a_gpu_that_fails) {
   char const *const functions[] = {"memcpy_async", "event_record", "event_synchronize",
                                    "stream_synchronize"};
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -173,4 +160,6 @@ PAIR_TEST(a_gpu_that_fails) {
 
 /* ---- threads ---- */
 
-PAIR_TEST(many_threads_copy) { check_threads((int const[]){0, 0, 0}, umemDirectAuto, 3 * from); }
+LATE_PAIR_TEST(many_threads_copy) {
+  check_threads((int const[]){0, 0, 0}, umemDirectAuto, 3 * from);
+}

@@ -13,19 +13,6 @@ enum { from = umemStagingFrom, most = 9 * from + 4321 };
 
 #include "pair_help.h"
 
-static int set_up_late(void **state) {
-  cuda_set_up(state);
-  fake_cudart_machine()->late_pageable = true;
-  return set_up_pair(umemDirectAuto);
-}
-
-static int tear_down_late(void **state) {
-  tear_down_pair();
-  return cuda_tear_down(state);
-}
-
-#define PROGRESS_TEST(name) TEST_CASE_WITH(name, set_up_late, tear_down_late)
-
 /* ---- the three copies ---- */
 
 typedef enum Way { fileToGpu, ramToGpu, gpuToRam, ways } Way;
@@ -122,7 +109,7 @@ static void expect_works_again(Way way) {
 
 /* ---- tests ---- */
 
-PROGRESS_TEST(every_step_is_reported_in_order) {
+LATE_PAIR_TEST(every_step_is_reported_in_order) {
   uint64_t const steps[] = {1 << 20, 1000003, 5 * from + 1};
   for (Way way = 0; way < ways; way++)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
@@ -142,7 +129,7 @@ static unsigned long transfers_of(Way way, Heard *heard) {
 }
 
 /* A plain copy has as many pieces. */
-PROGRESS_TEST(the_copy_is_not_cut) {
+LATE_PAIR_TEST(the_copy_is_not_cut) {
   for (Way way = 0; way < ways; way++) {
     Heard heard = hears(way, 1 << 20);
     unsigned long plain = transfers_of(way, NULL), reported = transfers_of(way, &heard);
@@ -151,7 +138,7 @@ PROGRESS_TEST(the_copy_is_not_cut) {
   }
 }
 
-PROGRESS_TEST(a_copy_may_be_cancelled_at_each_step) {
+LATE_PAIR_TEST(a_copy_may_be_cancelled_at_each_step) {
   for (Way way = 0; way < ways; way++)
     for (uint64_t at = 0; at < most; at += setting_small() ? 7 * from / 2 : from / 2) {
       Heard heard = hears(way, from / 2);
@@ -166,7 +153,7 @@ PROGRESS_TEST(a_copy_may_be_cancelled_at_each_step) {
 }
 
 /* No scope, channel or chunk is left, and no thread copies any more. */
-PROGRESS_TEST(an_exception_may_pass) {
+LATE_PAIR_TEST(an_exception_may_pass) {
   static Way volatile way;
   for (way = 0; way < ways; way++)
     for (uint64_t volatile at = from / 2; at < most; at += 3 * from) {
@@ -187,7 +174,7 @@ PROGRESS_TEST(an_exception_may_pass) {
     }
 }
 
-PROGRESS_TEST(a_failure_ends_the_reports) {
+LATE_PAIR_TEST(a_failure_ends_the_reports) {
   Heard heard = hears(fileToGpu, 1 << 20);
   fill_both(fileToGpu);
   assert_int_equal(truncate(pair.path, 4 * from + 5), 0);
