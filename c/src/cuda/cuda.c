@@ -145,18 +145,12 @@ static bool pages_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   return released;
 }
 
-static size_t map_in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
+static size_t in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, unsigned order,
+                       size_t (*work)(umemVirtual *, uintptr_t, size_t, size_t)) {
+  umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
-  size_t done = map_pages(ctx, adr, nbytes, size);
-  umemCudaScope_leave(&scope);
-  return done;
-}
-
-static size_t unmap_in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, size_t size) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
-  size_t done = unmap_pages(ctx, adr, nbytes, size);
+  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
+  size_t done = work(ctx, adr, nbytes, state->pages[order].page_size);
   umemCudaScope_leave(&scope);
   return done;
 }
@@ -173,10 +167,10 @@ static size_t move_in_scope(umemVirtual *ctx, uintptr_t from, uintptr_t to, size
 /* The methods for pages of 1 << order others. */
 #define METHODS_OF(order)                                                                          \
   static size_t map_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                      \
-    return map_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);         \
+    return in_scope(ctx, adr, nbytes, order, map_pages);                                           \
   }                                                                                                \
   static size_t unmap_##order(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {                    \
-    return unmap_in_scope(ctx, adr, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);       \
+    return in_scope(ctx, adr, nbytes, order, unmap_pages);                                         \
   }                                                                                                \
   static size_t move_##order(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {      \
     return move_in_scope(ctx, from, to, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);   \
