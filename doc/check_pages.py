@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 
 DIRECTIVE = re.compile(r"^\.\. doxygen(function|define|enum|typedef|struct):: (\w+)$", re.M)
 GROUP = re.compile(r"^\.\. doxygengroup:: (\w+)\n   :content-only:$", re.M)
-OWN_CODE = re.compile(r"^ *\.\. (?:code|code-block|sourcecode|parsed-literal)::"
+OWN_CODE = re.compile(r"^ *\.\. (?:code|code-block|sourcecode|parsed-literal)::(?! text$)"
                       r"|^(?! *\.\. ).*::$", re.M)
 
 
