@@ -332,7 +332,7 @@ static umemOption const named_options[] = {
     UMEM_OPTION(umemPoolOptions, initial, "initial", umemSizeOption,
                 "taken when it is opened; default: 0"),
     UMEM_OPTION_NOT_0(umemPoolOptions, growth, "growth", umemSizeOption,
-                      "of each further chunk, at least; default: as much as it holds"),
+                      "of each further chunk, at least; default: what it holds, or a quarter"),
     UMEM_OPTION_NOT_0(umemPoolOptions, maximum, "max", umemSizeOption,
                       "that it ever holds at once; default: no bound"),
     UMEM_OPTION_WORD(umemPoolOptions, memory, "memory", "pages chunks",
