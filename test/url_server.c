@@ -22,6 +22,7 @@ typedef struct Connection {
   int fd;
   bool used;
   unsigned number;
+  UrlRequest request; /* that it answers now */
 } Connection;
 
 struct UrlServer {
@@ -173,8 +174,7 @@ static void *serve(void *data) {
   Connection *connection = data;
   UrlServer *server = connection->server;
   for (bool open = true; open;) {
-    UrlRequest *request = calloc(1, sizeof *request);
-    if (!request) fail("calloc");
+    UrlRequest *request = &connection->request;
     *request =
         (UrlRequest){.server = server, .fd = connection->fd, .connection = connection->number};
     open = read_head(request);
@@ -184,7 +184,6 @@ static void *serve(void *data) {
       open = server->answer(server->user, request);
       count(server, NULL);
     }
-    free(request);
   }
   shutdown(connection->fd, SHUT_RDWR);
   return NULL;

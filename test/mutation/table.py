@@ -40,7 +40,7 @@ MUTANTS = [
       "more bytes than asked for are written", first=("unit.url_hostile",)),
     c("url/url_request.c", "slot->trusted = !strcasecmp(target->origin, fetch->home.origin);", "slot->trusted = true;",
       "credentials go where a redirect leads", first=("unit.url_hostile",)),
-    c("url/url_lane.c", "if (fetch->forks != umem_fork_count()) fetch->idle = NULL;", "", "a child uses connections of its parent",
+    c("url/url_lane.c", "  if (fetch->forks != umem_fork_count()) abandon_lanes(fetch);\n  fetch->forks", "  fetch->forks", "a child uses connections of its parent",
       first=("unit.url",)),
     c("url/url_fetch.c", "  if (!allows_host(fetch, to)) return \"the server redirects to a host that is not allowed\";\n", "",
       "a redirect leads to any host", first=("unit.url_hostile",)),

@@ -53,10 +53,24 @@ static umemLane *new_lane(umemFetch *fetch) {
   return umemFetch_no_memory(fetch), NULL;
 }
 
+/* Lanes of parents, which nothing uses any more: their end would end connections of the parent. */
+static umemLane *abandoned;
+
+static void abandon_lanes(umemFetch *fetch) {
+  umemLane *first = fetch->idle, *last = first;
+  fetch->idle = NULL;
+  if (!first) return;
+  while (last->next) last = last->next;
+  last->next = __atomic_load_n(&abandoned, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&abandoned, &last->next, first, false, __ATOMIC_RELEASE,
+                                      __ATOMIC_RELAXED))
+    continue;
+}
+
 /* Takes the lane that was given back last, whose connections are the most likely to be open. */
 static umemLane *take_lane(umemFetch *fetch) {
   umemLock_acquire(&fetch->lock);
-  if (fetch->forks != umem_fork_count()) fetch->idle = NULL; /* those are the parent's */
+  if (fetch->forks != umem_fork_count()) abandon_lanes(fetch);
   fetch->forks = umem_fork_count();
   umemLane *lane = fetch->idle;
   if (lane) fetch->idle = lane->next;
@@ -64,10 +78,9 @@ static umemLane *take_lane(umemFetch *fetch) {
   return lane ? lane : new_lane(fetch);
 }
 
-/* Those of a parent keep what they have: both would end its connections. */
 void umemFetch_end_lanes(umemFetch *fetch) {
-  bool ours = fetch->forks == umem_fork_count();
-  for (umemLane *lane = ours ? fetch->idle : NULL, *next; lane; lane = next) {
+  if (fetch->forks != umem_fork_count()) abandon_lanes(fetch);
+  for (umemLane *lane = fetch->idle, *next; lane; lane = next) {
     next = lane->next;
     end_lane(lane);
   }

@@ -231,7 +231,7 @@ static void fails(void **state) {
   Row const *row = *state;
   begin(NULL);
   script = (Script){.bad = 100, .cut = 10};
-  options.stall_ms = 100;
+  if (row->answer == stall) options.stall_ms = 100;
   start(answer, (void *)(uintptr_t)&row->answer);
   assert_ok(open_url());
   memset(got, 0xAB, sizeof got);
@@ -260,7 +260,7 @@ static void passes(void **state) {
   Row const *row = *state;
   begin(NULL);
   script = (Script){.bad = 1, .cut = 400};
-  options.stall_ms = 100;
+  if (row->answer == stall) options.stall_ms = 500;
   start(answer, (void *)(uintptr_t)&row->answer);
   assert_ok(open_url());
   assert_read(5000, 1000);
@@ -270,7 +270,10 @@ static void passes(void **state) {
   assert_int_equal(script.resumed, resumes ? 5400 : 5000);
   umemUrlStats stats = UMEM_URL_STATS_INIT;
   assert_ok(umemUrl_stats(&url, &stats));
-  assert_int_equal(stats.retries, row->answer != cut_at_once);
+  if (row->answer == cut_at_once) /* libcurl itself may try again */
+    assert_in_range(stats.retries, 0, 1);
+  else
+    assert_int_equal(stats.retries, 1);
   assert_int_equal(stats.nbytes, 1000);
   end(NULL);
 }
