@@ -337,17 +337,17 @@ def measure_gpu_arrays(rows):
 def measure_gpu_file(rows, size):
     with tempfile.TemporaryDirectory() as folder, umem.Cuda(0) as gpu:
         what, source, target = measure_long_copy(rows, folder, size, gpu, "a GPU")
-        kvikio, cupy = module("kvikio"), module("cupy")
+        kvikio, defaults, cupy = module("kvikio"), module("kvikio.defaults"), module("cupy")
         if kvikio and cupy:
-            measure_kvikio(rows, kvikio, what, Path(folder, "data"), cupy.from_dlpack(target),
+            measure_kvikio(rows, kvikio, defaults, what, Path(folder, "data"), cupy.from_dlpack(target),
                            lambda: umem.copy(target, source))
 
 
-def measure_kvikio(rows, kvikio, what, path, target, ours):
+def measure_kvikio(rows, kvikio, defaults, what, path, target, ours):
     """kvikIO through the page cache, with the number of threads that is its best."""
     with kvikio.CuFile(str(path), "r") as file:
         for threads in (4, 8, 12, 16):
-            kvikio.defaults.set({"compat_mode": kvikio.CompatMode.ON, "num_threads": threads})
+            defaults.set({"compat_mode": kvikio.CompatMode.ON, "num_threads": threads})
             rows.add(what, f"kvikio.CuFile.read, {threads} threads", 1 / 1.05, ours, lambda: file.read(target),
                      rounds=11)
 
