@@ -304,7 +304,7 @@ bool umemS3Config_read(umemS3Config *config, umemS3Options const *options) {
   File *files = calloc(2, sizeof *files);
   if (!files)
     return UMEM_FAIL(NULL, umemMemoryError, "cannot allocate %zu bytes", 2 * sizeof *files);
-  Entries credentials = {NULL}, rest = {NULL};
+  Entries credentials = {0}, rest = {0};
   bool read = (config->anonymous || read_entries(&files[0], "AWS_SHARED_CREDENTIALS_FILE",
                                                  ".aws/credentials", profile, &credentials)) &&
               read_entries(&files[1], "AWS_CONFIG_FILE", ".aws/config", profile, &rest) &&
