@@ -206,7 +206,8 @@ nothing_is_left() {
 # of other heaps, of kvikIO and of nanobind are left out.
 benchmarks_compile() {
   local folder=$build/bench-syntax files without=(-name 'heap_*' -o -name kvikio.cpp -o -name 'extension*.cpp')
-  local options=(-std=c++17 -Wall -Wextra -Wconversion -Wshadow -Werror -D_GNU_SOURCE -Itest {-Ic,-Icxx}/include)
+  local options=(-std=c++17 -Wall -Wextra -Wconversion -Wshadow -Werror -D_GNU_SOURCE -Itest {-Ic,-Icxx}/include
+    -DUMEM_BENCH_TRACES='""')
   if find_nvcc; then
     options+=(-DUMEM_BENCH_CUDA=1 -idirafter "${nvcc%/bin/*}/include")
   else
