@@ -366,10 +366,33 @@ static std::unique_ptr<End> make_file(Name const &name, End const &src, bool dir
   return file;
 }
 
+/* A new object of a bucket, which finish makes. */
+struct NewObject : Opened {
+  using Opened::Opened;
+  void finish() override {
+    if (umem_flush(ctx) != umemOK) fail_with_status();
+  }
+};
+
+static std::unique_ptr<End> make_object(Name name, std::uint64_t nbytes) {
+  if (name.storage() != "s3") throw Failure(name.shown() + " is only read", misuse);
+  if (name.option("mode").value_or("w") != "w")
+    throw Failure("a destination is written: mode=r is not allowed", misuse);
+  if (!name.option("mode")) name.options.emplace_back("s3.mode", "w");
+  if (nbytes && !name.option("length"))
+    name.options.emplace_back("s3.length", std::to_string(nbytes));
+  auto object = std::make_unique<NewObject>(name);
+  object->nbytes = nbytes;
+  if (nbytes && (object->adr = umem_alloc(object->ctx, static_cast<std::size_t>(nbytes))) ==
+                    umem_null(object->ctx))
+    fail_with_status();
+  return object;
+}
+
 std::unique_ptr<End> open_destination(std::string const &word, End const &src, bool direct) {
   std::uint64_t const nbytes = src.nbytes;
   Name name = name_of(word);
-  if (name.is_url()) throw Failure(name.shown() + " is only read", misuse);
+  if (name.is_url()) return make_object(name, nbytes);
   if (name.is_file() && name.layers.size() > 1)
     throw Failure("a new file has no layers over it: write file:" + name.place, misuse);
   auto const size = static_cast<std::size_t>(nbytes);

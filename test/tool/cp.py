@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from program import UMEM, Case, closed_pipe, main
@@ -38,6 +39,24 @@ class Object(http.server.BaseHTTPRequestHandler):
         self.wfile.write(part)
 
 
+class Bucket(http.server.BaseHTTPRequestHandler):
+    """Takes objects of one request into its server's objects."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_PUT(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        good = self.headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=key/") and self.path.startswith("/bucket/")
+        if good:
+            self.server.objects[self.path] = body
+        self.send_response(200 if good else 403)
+        self.send_header("ETag", '"1"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
 class Copies(Case):
     def setUp(self):
         super().setUp()
@@ -53,6 +72,27 @@ class Copies(Case):
     def test_file_to_file(self):
         self.assertRegex(self.out("cp", "a.bin", "b.bin"), r"^3 MiB in \d+\.\d{3} s, \d+\.\d\d GB/s, file -> .*file\n$")
         self.assertEqual(self.read("b.bin"), self.bytes)
+
+    def test_a_file_to_a_bucket(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
+        server.objects = {}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        keys = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_ACCESS_KEY_ID": "key",
+                "AWS_SECRET_ACCESS_KEY": "hidden", "HOME": str(self.folder)}
+        (self.folder / "empty.bin").touch()
+        try:
+            with unittest.mock.patch.dict(os.environ, keys):
+                self.out("cp", "a.bin", "s3://bucket/a b.bin")
+                self.out("cp", "a.bin@3,5", "s3://bucket/part#retries=0")
+                self.out("cp", "empty.bin", "s3://bucket/empty")
+                error = self.error("cp", "a.bin", "s3://other/a.bin")
+                self.assertIn("cannot write s3://other/a.bin: HTTP status 403", error)
+                self.assertNotIn("hidden", error)
+                self.assertIn("mode=r is not allowed", self.error("cp", "a.bin", "s3://bucket/a.bin#mode=r", expect=2))
+        finally:
+            server.shutdown()
+            server.server_close()
+        self.assertEqual(server.objects, {"/bucket/a%20b.bin": self.bytes, "/bucket/part": self.bytes[3:8], "/bucket/empty": b""})
 
     def test_names_and_mapped_files(self):
         self.out("cp", "mmap:a.bin", "file:b%2525.bin?reserve=none&file.direct=off")
