@@ -268,6 +268,16 @@ def test_strings_and_records(tmp_path):
         umem.from_zarr(texts)
 
 
+@pytest.mark.parametrize("shards", [None, (8 << 20,)])
+def test_long_chunks_are_complete_when_the_call_returns(shards, tmp_path):
+    """Many at a time, each as a whole."""
+    expected = numpy.arange(32 << 20, dtype="u4").reshape(-1)[:24 << 20]
+    array = zarr.create_array(tmp_path / "a", shape=expected.shape, chunks=(1 << 20,), dtype="u4", compressors=None, shards=shards)
+    umem.to_zarr(expected, array)
+    for _ in range(4):
+        assert numpy.array_equal(umem.from_zarr(array).numpy(), expected)
+
+
 # ---- what is refused ----
 
 
@@ -431,12 +441,12 @@ def test_a_chunk_that_is_replaced_is_the_old_one_or_the_new_one(tmp_path):
 
 def test_a_chunk_that_becomes_shorter_is_an_error_and_not_a_crash(monkeypatch, tmp_path):
     array, _ = make(tmp_path / "a")
-    start_many = umem.transfer.start_many
+    copy_many = umem.transfer.copy_many
 
     def cut(pairs):
         os.truncate(tmp_path / "a/c/0/1", 8)
-        return start_many(pairs)
-    monkeypatch.setattr(umem.transfer, "start_many", cut)
+        copy_many(pairs)
+    monkeypatch.setattr(umem.transfer, "copy_many", cut)
     monkeypatch.setattr(sys.modules["umem.zarr"], "_LONG_RUN", 0)
     with pytest.raises(umem.Error, match="c/0/1"):
         umem.from_zarr(array)

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BLOCK = 64 << 20  # bytes of RAM for a block on its way to another place
-# What is copied in one list at most; so many lists are on their way at a time: one file after the other reaches a GPU at half
-# of the speed.
-_FILES, _COPIES, _LIST, _GOING = 8, 4096, 64 << 20, 8
+_FILES, _COPIES = 64, 4096  # of a list at most
+_GOING = 8  # long copies on their way at a time: one file after the other reaches a GPU at half of the speed
 _LONG_RUN = 32 << 10  # bytes: a list of shorter runs takes longer than a copy of the part as a whole
-_PART = 1 << 20  # bytes: a shorter part is copied sooner than it is handed to another thread
+_PART = 1 << 20  # bytes: a shorter copy is done sooner than it is handed to another thread
 _MISSING = (1 << 64) - 1  # offset and bytes of a chunk that a shard has not
 
 Region = tuple[range, ...]  # indices along each dimension, rising
@@ -293,30 +292,29 @@ def _find_plain(array: Any) -> _Plain | None:
 # ---- plain chunks ----
 
 class _Copies:
-    """Copies on their way, several at a time; those of long runs in lists. A context manager, which waits for all at its end."""
+    """Long copies on their way, several at a time, and lists of short ones. A context manager, which waits for all at its end."""
 
     def __init__(self) -> None:
-        self._files, self._nbytes, self._pairs = 0, 0, list[tuple[Array, Array]]()
+        self._files, self._pairs = 0, list[tuple[Array, Array]]()
         self._going = collections.deque[transfer.Transfer]()
 
     def add_file(self) -> None:
         self._files += 1
 
     def add(self, dst: Array, src: Array) -> None:
-        if _run(dst.shape, dst.itemsize, dst.strides, src.strides) >= min(_LONG_RUN, dst.nbytes):
-            self._pairs.append((dst, src))
-            self._nbytes += dst.nbytes
-            if self._nbytes >= _LIST or self._files >= _FILES or len(self._pairs) >= _COPIES:
-                self._start_list()
-        elif dst.nbytes < _PART:
+        if dst.nbytes >= _PART:
+            self._start(transfer.start(dst, src))
+        elif _run(dst.shape, dst.itemsize, dst.strides, src.strides) < min(_LONG_RUN, dst.nbytes):
             transfer.copy(dst, src)
         else:
-            self._start(transfer.start(dst, src))
+            self._pairs.append((dst, src))
+            if self._files >= _FILES or len(self._pairs) >= _COPIES:
+                self._copy_list()
 
-    def _start_list(self) -> None:
-        pairs, self._pairs, self._files, self._nbytes = self._pairs, [], 0, 0
+    def _copy_list(self) -> None:
+        pairs, self._pairs, self._files = self._pairs, [], 0
         if pairs:
-            self._start(transfer.start_many(pairs))
+            transfer.copy_many(pairs)
 
     def _start(self, started: transfer.Transfer) -> None:
         self._going.append(started)
@@ -328,7 +326,7 @@ class _Copies:
 
     def __exit__(self, kind: Any, *_: object) -> None:
         if kind is None:
-            self._start_list()
+            self._copy_list()
         for started in self._going:
             if kind is not None:
                 started.cancel()
@@ -415,7 +413,7 @@ def _interior(axis: range, extent: int, size: int) -> list[tuple[int, int, bool]
 def _write_plain(plain: _Plain, region: Region, src: Array) -> None:
     """Writes chunks that a region has as a whole: each file appears, or replaces an old one, when it is complete."""
     chunks = _chunks(region, plain.extents)
-    while some := list(itertools.islice(chunks, 8 * _FILES)):
+    while some := list(itertools.islice(chunks, _FILES)):
         written: list[tuple[str, str]] = []
         try:
             with _Copies() as copies:
