@@ -6,7 +6,7 @@ import re
 # The files of python/src that define the methods and properties of a class.
 BOUND = {"Array": ("array*.cpp", "dlpack.cpp"), "Place": ("place*.cpp",), "Blocks": ("blocks.cpp",),
          "Transfer": ("transfer.cpp",)}
-BINDING = re.compile(r"\b(?:def(?:_prop_r[ow])?\(|PyMethodDef function = \{)\s*\"(\w+)\"")
+BINDING = re.compile(r"\b(?:def(?:_prop_r[ow])?\(|PyMethodDef \w+ = \{)\s*\"(\w+)\"")
 
 
 class PythonSources:
