@@ -295,7 +295,8 @@ size_t umemList_copy_piece(umemList *list, size_t most) {
   if (list->at == list->run_count) return 0;
   umemListPair pair = umemList_pair(list, list->at);
   umemCopyRun *runs = &list->runs[list->at];
-  if (runs->nbytes > most && !pair.overlaps) return copy_part_of_run(list, &pair, most);
+  bool in_parts = list->skipped || runs->nbytes > most; /* a run that was begun goes on */
+  if (in_parts && !pair.overlaps) return copy_part_of_run(list, &pair, most);
   size_t count = copy_these(list, &pair, runs, end_of_piece(list, most) - list->at, list->at);
   umemList_mark(list, list->begins[list->at], list->begins[list->at + count]);
   list->at += count;
