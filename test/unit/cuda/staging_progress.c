@@ -121,6 +121,19 @@ LATE_PAIR_TEST(every_step_is_reported_in_order) {
     }
 }
 
+/* Whatever GPU it uses is current there, not that of the copy. */
+LATE_PAIR_TEST(the_program_hears_of_it_with_its_own_gpu) {
+  fake_cudart_set_device(1);
+  for (Way way = 0; way < ways; way++) {
+    Heard heard = hears(way, 1 << 20);
+    fill_both(way);
+    expect_ok(copy(way, &heard));
+    assert_true(heard.right && current_context() == heard.before);
+  }
+  close_pair(&pair);
+  forget_all(); /* the program's GPU, which nothing gives back */
+}
+
 static unsigned long transfers_of(Way way, Heard *heard) {
   unsigned long before = fake_cudart_calls_of("memcpy_async");
   fill_both(way);
