@@ -86,12 +86,14 @@ _Static_assert(sizeof(Mirror) <= sizeof((Opened *)0)->context, "it is in an Open
 static size_t const mirror_size = (size_t)1 << 30; /* takes no memory before it is used */
 
 static void mirror_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  url_server_settle(((Mirror *)ctx)->server);
   memset(((Mirror *)ctx)->bytes + adr, c, nbytes);
 }
 
 static void mirror_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                              uintptr_t src_adr, size_t nbytes) {
   (void)that;
+  url_server_settle(((Mirror *)ctx)->server);
   memcpy(((Mirror *)ctx)->bytes + dst_adr, (void const *)src_adr, nbytes);
 }
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,10 @@ static unsigned look(UrlServer const *server, unsigned const *number) {
 unsigned url_server_requests(UrlServer const *server) { return look(server, &server->requests); }
 unsigned url_server_most(UrlServer const *server) { return look(server, &server->most); }
 unsigned url_server_connections(UrlServer const *server) { return look(server, &server->count); }
+
+void url_server_settle(UrlServer *server) {
+  while (look(server, &server->working)) sched_yield();
+}
 
 void url_server_replace(UrlServer *server, void const *bytes, size_t size, char const *etag) {
   pthread_mutex_lock(&server->lock);

@@ -51,6 +51,9 @@ unsigned url_server_connections(UrlServer const *server);
 /* What a good server answers. */
 bool url_serve(void *user, UrlRequest *request);
 
+/* Returns when no request is in work: what the server reads may change then. */
+void url_server_settle(UrlServer *server);
+
 /* The object is another one now, of these bytes and this ETag, with its quotes. */
 void url_server_replace(UrlServer *server, void const *bytes, size_t size, char const *etag);
 

@@ -137,7 +137,8 @@ typedef struct umemCopyOptions {
   /* Called in the calling thread: with done 0 before the first byte, then after every step bytes,
    * at last with done equal to total. The done first bytes are in the destination, also where a
    * context is ordered. From 16 MiB on, other threads copy on during a call, and quick steps are
-   * reported several at a time, about every 10 ms. It returns whether to go on: false cancels the
+   * reported several at a time, about every 10 ms; while a server sends nothing (umemUrl, umemS3),
+   * the last call is repeated about every 100 ms. It returns whether to go on: false cancels the
    * copy or, when all is done, changes nothing. It may call umem; its failures are not those of the
    * copy. A C++ exception may leave it and ends the copy (see doc/concepts/callbacks.rst). NULL for
    * none. */

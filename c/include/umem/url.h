@@ -86,8 +86,8 @@ typedef struct umemUrlOptions {
 /* The defaults. */
 #define UMEM_URL_OPTIONS_INIT                                                                      \
   {                                                                                                \
-    sizeof(umemUrlOptions), 16, 5, (size_t)8 << 20, (size_t)64 << 10, 10000, 30000, 0,             \
-        umemUrlVersionAuto, umemUrlRedirectsAuto, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL         \
+    sizeof(umemUrlOptions), 16, 5, 8 << 20, 64 << 10, 10000, 30000, 0, umemUrlVersionAuto,         \
+        umemUrlRedirectsAuto, 0, NULL, NULL, NULL, NULL, NULL, 0, NULL                             \
   }
 
 /* Opens the object at url, and finds its length, its ETag and its date by one request. options:

@@ -15,6 +15,9 @@
 #include <string.h>
 #include <umem/base.h>
 
+unsigned umem_watched;
+bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job);
+
 /* ---- entry checks ---- */
 
 uintptr_t umem_null(void const *ctx) { return ctx ? umem_null_of(ctx) : 0; }

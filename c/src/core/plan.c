@@ -14,9 +14,6 @@
 
 #include <pthread.h>
 
-unsigned umem_watched;
-bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job);
-
 /* ---- the two ends of a copy through host memory ---- */
 
 /* A host whose buffers a GPU can use is pinned memory: copies through it are faster. */

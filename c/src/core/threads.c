@@ -481,6 +481,10 @@ static void stop_unless(umemMeter **self) {
   if (*self) umemMeter_stop(*self);
 }
 
+static bool reports_here(umemMeter const *self) {
+  return !umemMeter_is_over(self) && pthread_equal(self->caller, pthread_self());
+}
+
 static void report(umemMeter *self, size_t arrived) {
   __attribute__((cleanup(stop_unless))) umemMeter *stopped = self; /* also by an exception */
   if (self->report(self, arrived)) stopped = NULL;
@@ -496,8 +500,13 @@ void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
   }
   size_t arrived = self->arrived;
   umemLock_release(&self->lock);
-  if (!umemMeter_is_over(self) && pthread_equal(self->caller, pthread_self()))
-    report(self, arrived);
+  if (reports_here(self)) report(self, arrived);
+}
+
+void umemMeter_wait(umemMeter *self) {
+  if (!reports_here(self)) return;
+  __attribute__((cleanup(stop_unless))) umemMeter *stopped = self;
+  if (self->wait(self)) stopped = NULL;
 }
 
 /* ---- public functions ---- */

@@ -79,9 +79,10 @@ typedef struct umemMeter {
   /* The first bytes from the piece on have arrived. Returns whether to go on. An exception of C++
    * may leave it. */
   bool (*report)(struct umemMeter *self, size_t arrived);
-  bool over;      /* cancelled, or something has failed; atomic */
-  umemLock lock;  /* protects the others */
-  size_t arrived; /* all bytes up to here */
+  bool (*wait)(struct umemMeter *self); /* the same where nothing has arrived for a while */
+  bool over;                            /* cancelled, or something has failed; atomic */
+  umemLock lock;                        /* protects the others */
+  size_t arrived;                       /* all bytes up to here */
   struct {
     size_t begin, end;
   } ahead[umemMeterRanges]; /* and these */
@@ -98,6 +99,10 @@ size_t umemMeter_take(umemMeter *self);
 /* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived. Any thread.
  * Calls report if it is the caller's, which must be in no scope of a GPU and hold no lock. */
 void umemMeter_add(umemMeter *self, size_t at, size_t nbytes);
+
+/* Calls wait if this is the caller's thread, and stops the meter if it returns false. For methods
+ * that wait for others longer than a user would. */
+void umemMeter_wait(umemMeter *self);
 
 /* No report follows. */
 void umemMeter_stop(umemMeter *self);

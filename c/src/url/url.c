@@ -273,7 +273,6 @@ bool umemUrl_check_options(umemVirtual *ctx, umemUrlOptions const *options) {
 }
 
 static void end_place(Place *place) {
-  if (place->fetch) umemFetch_end_lanes(place->fetch);
   umemFetch_destroy(place->fetch);
   umemRange_destroy(place->range);
   umemLock_destroy(&place->lock);

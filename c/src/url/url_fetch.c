@@ -240,12 +240,11 @@ umemFetch *umemFetch_create(umemVirtual *ctx, char const *url, char const *label
   fetch->forks = umem_fork_count();
   umemLock_init(&fetch->lock);
   if (take_url(fetch, url, label)) return fetch;
-  umemFetch_destroy(fetch);
+  umemFetch_free(fetch);
   return NULL;
 }
 
-void umemFetch_destroy(umemFetch *fetch) {
-  if (!fetch) return;
+void umemFetch_free(umemFetch *fetch) {
   if (fetch->headers) fetch->curl->list_free(fetch->headers);
   if (fetch->signer.release) fetch->signer.release(fetch->signer.user);
   char *texts[] = {fetch->user,      fetch->password, fetch->bearer,     fetch->ca_file,

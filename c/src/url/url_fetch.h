@@ -72,9 +72,8 @@ typedef struct umemFetch umemFetch;
  * user, password and query. NULL with a status; signer is the fetch's from now on, also then. */
 umemFetch *umemFetch_create(umemVirtual *ctx, char const *url, char const *label,
                             umemUrlOptions const *options, umemFetchSigner signer);
-/* Ends connections that no copy uses. Before umemFetch_destroy. */
-void umemFetch_end_lanes(umemFetch *fetch);
-void umemFetch_destroy(umemFetch *fetch); /* NULL is ignored */
+/* Ends the connections. No copy may be running. NULL is ignored. */
+void umemFetch_destroy(umemFetch *fetch);
 
 /* Finds length, ETag and date of the object, which all later answers must have. */
 bool umemFetch_pin(umemFetch *fetch);
@@ -125,6 +124,9 @@ enum {
 };
 
 static uint64_t const umem_ns_of_ms = 1000 * 1000;
+
+/* What umemFetch_destroy does besides the lanes. */
+void umemFetch_free(umemFetch *fetch);
 
 static inline uint64_t umemFetch_now(void) { return umemClock_read(CLOCK_MONOTONIC); }
 

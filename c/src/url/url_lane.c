@@ -20,7 +20,7 @@
 
 enum {
   least_piece = 1 << 20, /* a copy is not cut finer, to have more requests in flight */
-  most_lanes = 4,        /* threads that read for one copy */
+  most_lanes = 8,        /* threads that read for one copy */
   lane_bytes = 32 << 20, /* a copy has a further one for so many bytes */
   poll_ms = 100          /* after which a thread looks at what others have stopped */
 };
@@ -78,25 +78,30 @@ static umemLane *take_lane(umemFetch *fetch) {
   return lane ? lane : new_lane(fetch);
 }
 
-void umemFetch_end_lanes(umemFetch *fetch) {
+void umemFetch_destroy(umemFetch *fetch) {
+  if (!fetch) return;
   if (fetch->forks != umem_fork_count()) abandon_lanes(fetch);
   for (umemLane *lane = fetch->idle, *next; lane; lane = next) {
     next = lane->next;
     end_lane(lane);
   }
-  fetch->idle = NULL;
+  umemFetch_free(fetch);
 }
 
-/* Ends what a lane was doing, and gives it back. */
-static void give_lane(umemLane *lane) {
-  umemFetch *fetch = lane->fetch;
+/* Ends what a lane was doing. */
+static void stop_lane(umemLane *lane) {
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
-    if (slot->state == slotRuns) fetch->curl->multi_remove(lane->multi, slot->easy);
+    if (slot->state == slotRuns) lane->fetch->curl->multi_remove(lane->multi, slot->easy);
     umemSlot_set_free(slot);
     slot->job = NULL;
     slot->call = NULL;
   }
+}
+
+/* Gives a lane that does nothing back. */
+static void give_lane(umemLane *lane) {
+  umemFetch *fetch = lane->fetch;
   umemLock_acquire(&fetch->lock);
   lane->next = fetch->idle;
   fetch->idle = lane;
@@ -244,10 +249,18 @@ static bool wait_for_some(umemLane *lane, int timeout) {
   return !code || fail_multi(lane, code);
 }
 
+/* Lets the program cancel what no request has ended for a while. */
+static void note_silence(umemFetchJob *job, bool ended, uint64_t *since) {
+  uint64_t now = umemFetch_now();
+  if (!ended && now - *since < poll_ms * umem_ns_of_ms) return;
+  if (!ended && job && job->meter) umemMeter_wait(job->meter);
+  *since = now;
+}
+
 /* Does requests of the job, or the one that a slot has, until there are no more. False with a
  * status. */
 static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
-  for (;;) {
+  for (uint64_t since = umemFetch_now();;) {
     bool ended;
     int timeout;
     if (job && is_over(job)) return true;
@@ -255,6 +268,7 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
     if (is_late(lane, deadline) || !look_at_slots(lane, &timeout) || !perform(lane, &ended))
       return false;
     if (!ended && !wait_for_some(lane, timeout)) return false;
+    note_silence(job, ended, &since);
   }
 }
 
@@ -277,8 +291,9 @@ typedef struct Work {
 static void end_work(Work *work) {
   __atomic_fetch_sub(&work->job->lanes, 1, __ATOMIC_RELAXED);
   if (!work->lane) return;
-  give_lane(work->lane); /* ends the requests first */
+  stop_lane(work->lane); /* no request uses the buffers any more */
   free_buffers(work->lane, work->job, work->unfinished);
+  give_lane(work->lane);
 }
 
 /* The work of one thread. */
@@ -367,6 +382,7 @@ bool umemFetch_call(umemFetch *fetch, umemFetchCall *call) {
   umemSlot_send_soon(slot);
   lane->busy = 1;
   drive(lane, NULL, total ? umemFetch_now() + total * umem_ns_of_ms : 0);
+  stop_lane(lane);
   give_lane(lane);
   if (call->answer) call->answer[call->answered] = 0;
   return umem_thread.failures == before;

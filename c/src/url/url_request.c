@@ -92,7 +92,7 @@ bool umemFetch_refuse(umemFetch *fetch, char const *what, int status) {
 /* ==== where bytes go ==== */
 
 /* Calls write for each part of a run in the size bytes at data, which follow at the next byte of
- * the slot. Bytes between two runs are dropped. */
+ * the slot. Bytes between two runs are dropped. data: NULL where write needs none. */
 static bool scatter(umemSlot *slot, uint64_t at, char const *data, size_t size,
                     bool (*write)(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
                                   size_t size)) {
@@ -101,12 +101,14 @@ static bool scatter(umemSlot *slot, uint64_t at, char const *data, size_t size,
     uint64_t wanted = run->src_adr + slot->skip;
     if (at < wanted) { /* a gap */
       size_t gap = (size_t)umem_lesser(wanted - at, size);
-      at += gap, data += gap, size -= gap;
+      at += gap, size -= gap;
+      if (data) data += gap;
       continue;
     }
     size_t part = umem_lesser(run->nbytes - slot->skip, size);
     if (!write(slot, run, slot->skip, data, part)) return false;
-    at += part, data += part, size -= part;
+    at += part, size -= part;
+    if (data) data += part;
     slot->skip += part;
     if (slot->skip == run->nbytes) slot->run++, slot->skip = 0;
   }

@@ -94,6 +94,12 @@ static bool report_of_meter(umemMeter *self, size_t done) {
   return report_steps(steps, steps->done + done);
 }
 
+static bool repeat_of_meter(umemMeter *self) {
+  Steps *steps = (Steps *)self;
+  steps->cancelled = !report(steps->copy, steps->reported);
+  return !steps->cancelled;
+}
+
 /* Waits for what a piece has queued, and reports. Whether to go on. */
 static bool end_piece(Steps *steps, size_t nbytes, uint64_t before, uint64_t begin) {
   if (umem_thread.failures != before || settle(steps->copy) != umemOK) return false;
@@ -166,7 +172,8 @@ static umemStatusType copy_in_steps(Progress const *copy) {
   Steps steps = {.meter = {.src = copy->src,
                            .dst = copy->dst,
                            .caller = pthread_self(),
-                           .report = report_of_meter},
+                           .report = report_of_meter,
+                           .wait = repeat_of_meter},
                  .copy = copy,
                  .step = step,
                  .piece = copy->nbytes < long_copy ? step : umem_greater(step, long_copy)};

@@ -51,20 +51,21 @@ struct umemTransfer {
   umemVirtual *src, *dst; /* NULL: a list */
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
-  umemTransferList *list;   /* owned; or NULL */
-  umemLayout layout;        /* rank 0: a run. Its arrays, and at, follow the struct */
-  size_t *at;               /* index of the first item that is not copied yet */
-  bool whole;               /* is one piece */
-  size_t piece;             /* bytes of a short piece */
-  umemTransferWatch *watch; /* owned; NULL: it is not watched */
-  unsigned forks;           /* umem_fork_count() at the start */
-  umemTransferState state;  /* atomic */
-  bool cancelled, seen;     /* atomic; seen: a call has returned the failure */
-  uint64_t done;            /* bytes; atomic */
-  size_t queued;            /* bytes that queues copy */
-  bool is_long;             /* a server does a long piece, and behind it while no other waits */
-  bool staged;              /* passes through pinned buffers */
-  unsigned sharers;         /* transfers that pass through pinned buffers beside it, itself too */
+  umemTransferList *list;    /* owned; or NULL */
+  umemLayout layout;         /* rank 0: a run. Its arrays, and at, follow the struct */
+  size_t *at;                /* index of the first item that is not copied yet */
+  bool whole;                /* is one piece */
+  size_t piece;              /* bytes of a short piece */
+  umemTransferWatch *watch;  /* owned; NULL: it is not watched */
+  unsigned forks;            /* umem_fork_count() at the start */
+  umemTransferState state;   /* atomic */
+  bool cancelled, seen;      /* atomic; seen: a call has returned the failure */
+  uint64_t done;             /* bytes; atomic */
+  size_t queued;             /* bytes that queues copy */
+  bool is_long;              /* a server does a long piece, and behind it while no other waits, */
+  bool (*others_wait)(void); /* as this says */
+  bool staged;               /* passes through pinned buffers */
+  unsigned sharers;          /* transfers that pass through pinned buffers beside it, itself too */
   /* Of a queued copy: its own, and how many were queued when its mark was not yet set. So the
    * marks of those up to first_number are before its own, if they are in one queue. */
   uint64_t number, first_number;
@@ -163,9 +164,6 @@ void umemTransfer_close(umemTransfer *self);
 
 /* Whether there are threads for transfers. */
 bool umemTransfer_is_served(void);
-
-/* Whether a long transfer waits for a server. */
-bool umemTransfer_others_wait(void);
 
 /* Lets servers do a transfer, or does it in the calling thread if none can be started. */
 void umemTransfer_serve(umemTransfer *self);

@@ -245,8 +245,11 @@ static bool goes_on(umemMeter *meter, size_t arrived) {
   Served *served = (Served *)meter;
   umemTransfer *self = served->transfer;
   __atomic_store_n(&self->done, served->before + arrived, __ATOMIC_RELAXED);
-  return !umemTransfer_is_cancelled(self) &&
-         (arrived < meter->nbytes || !umemTransfer_others_wait());
+  return !umemTransfer_is_cancelled(self) && (arrived < meter->nbytes || !self->others_wait());
+}
+
+static bool waits_on(umemMeter *meter) {
+  return !umemTransfer_is_cancelled(((Served *)meter)->transfer);
 }
 
 /* Returns how many bytes were copied, from the first one on. */
@@ -259,7 +262,8 @@ static size_t move_long_piece(umemTransfer *self, size_t nbytes) {
                              .nbytes = nbytes,
                              .rest = umemTransfer_rest(self),
                              .caller = pthread_self(),
-                             .report = goes_on},
+                             .report = goes_on,
+                             .wait = waits_on},
                    .transfer = self,
                    .before = self->done};
   umemMeter *meter = &served.meter;

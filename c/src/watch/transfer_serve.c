@@ -203,12 +203,21 @@ static unsigned servers_allowed(void) {
   return workers < most_servers ? workers : most_servers;
 }
 
+/* Whether a long transfer waits for a server. */
+static bool others_wait(void) {
+  umemLock_acquire(&all.lock);
+  bool any = all.lengthy.count > 0;
+  umemLock_release(&all.lock);
+  return any;
+}
+
 /* How many bytes a server copies now, until it looks for others. With the lock. */
 static size_t begin_piece(umemTransfer *self) {
   if (self->nbytes < short_below) return self->nbytes;
   if (all.long_pieces + 1 >= servers_allowed()) return self->piece;
   all.long_pieces++;
   self->is_long = true;
+  self->others_wait = others_wait;
   self->sharers = all.long_pieces + (unsigned)umem_lesser(all.lengthy.count, most_servers);
   return all.lengthy.count ? shared_piece : longest_piece;
 }
@@ -412,13 +421,6 @@ __attribute__((destructor)) static void close_all(void) {
 /* ---- what transfer.c needs ---- */
 
 bool umemTransfer_is_served(void) { return servers_allowed() > 0; }
-
-bool umemTransfer_others_wait(void) {
-  umemLock_acquire(&all.lock);
-  bool any = all.lengthy.count > 0;
-  umemLock_release(&all.lock);
-  return any;
-}
 
 void umemTransfer_serve(umemTransfer *self) {
   self->piece = short_below;

@@ -148,6 +148,7 @@ static void bucket(void) {
   umemS3_abandon(&made); /* no object after all */
   umem_dtor(&made);
   /* [/] */
+  umem_thread_clear();
 }
 
 static void shm(void) {

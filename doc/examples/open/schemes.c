@@ -8,7 +8,8 @@ static void print_kind(umemOption const *option) {
       [umemTextOption] = "TEXT",     [umemNumberOption] = "NUMBER",
       [umemSizeOption] = "SIZE",     [umemShareOption] = "SHARE",
       [umemWordOption] = "WORD",     [umemWordsOption] = "WORD[,WORD]...",
-      [umemDeviceOption] = "NUMBER", [umemPathOption] = "PATH"};
+      [umemDeviceOption] = "NUMBER", [umemPathOption] = "PATH",
+      [umemUrlOption] = "URL"};
   fputs(kinds[option->kind], stdout);
 }
 

@@ -3,6 +3,8 @@
 
 #include "child.h"
 
+#include <time.h>
+
 /* ---- what is there ---- */
 
 TEST(the_object_is_read) {
@@ -254,6 +256,46 @@ TEST(a_long_copy_reports_and_has_many_requests_in_flight) {
   assert_in_range(some.last, 4 << 20, 16 << 20);
   assert_memory_equal(read, bytes, some.last);
   assert_in_range(url_server_requests(server) - before, 4, 16);
+  free(bytes);
+  free(read);
+}
+
+/* ---- a server that falls silent ---- */
+
+/* Answers the first request, which opens the object. */
+static bool serve_silence(void *user, UrlRequest *request) {
+  char byte;
+  if (!__atomic_fetch_add((int *)user, 1, __ATOMIC_RELAXED)) return url_serve(NULL, request);
+  ssize_t ignored = read(request->fd, &byte, 1); /* until the client gives up */
+  (void)ignored;
+  return false;
+}
+
+static bool end_third(void *user, size_t done, size_t total) {
+  (void)total;
+  assert_int_equal(done, 0);
+  return ++*(int *)user < 3;
+}
+
+TEST(a_copy_from_a_silent_server_can_be_cancelled) {
+  int requests = 0, reports = 0;
+  unsigned char *bytes = calloc(1, long_size), *read = malloc(long_size);
+  server = url_server_start(bytes, long_size, serve_silence, &requests);
+  assert_ok(open_url());
+  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
+  steps.progress = end_third;
+  steps.user = &reports;
+  steps.step = 1 << 20;
+  time_t begin = time(NULL);
+  assert_int_equal(umem_copy_to_with(&url, 0, &host, (uintptr_t)read, long_size, &steps),
+                   umemCancelledError);
+  assert_int_equal(reports, 3);
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&url, 0, &host, (uintptr_t)read, long_size, NULL, &transfer));
+  umemTransfer_cancel(transfer);
+  assert_int_equal(umemTransfer_wait(transfer), umemCancelledError);
+  umemTransfer_release(transfer);
+  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
   free(bytes);
   free(read);
 }
