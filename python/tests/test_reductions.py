@@ -1,6 +1,7 @@
 """Reductions on every place, beside NumPy."""
 import importlib.util
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -206,6 +207,18 @@ def test_several_threads_reduce(set_threads):
 
         assert sum(found for _, found in reductions.each(array, meet)) == 1770
         assert len(seen) == threads and threading.get_ident() in seen
+
+
+def test_python_ends_with_results_that_nobody_takes(tmp_path):
+    program = """if True:
+        import umem, umem.reductions as reductions
+        umem.set_threads(3)
+        reductions._PIECE = 1 << 12
+        a = umem.zeros(1 << 17, "u1", umem.File("x.bin", "w+"))
+        pieces = reductions.each(a, lambda key, part: part.sum())
+        print(next(pieces)[1])"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "0\n"), ended.stderr
 
 
 def test_few_results_wait_for_the_caller(set_threads):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from contextlib import closing
 
 from . import _core, dtypes
 from ._options import fail
@@ -15,7 +16,7 @@ from .places import CONCURRENT, DEVICE_ACCESSIBLE
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from typing import Any
 
     from .array import Array
@@ -116,8 +117,8 @@ class _Workers:
 
         begun: list[Thread] = []
         try:
-            for _ in range(self._threads - 1):  # with the variables of the caller
-                thread = Thread(target=copy_context().run, args=(self._run,), name="umem-reduce")
+            for _ in range(self._threads - 1):  # with the variables of the caller; Python ends also if it keeps the iterator
+                thread = Thread(target=copy_context().run, args=(self._run,), name="umem-reduce", daemon=True)
                 thread.start()
                 begun.append(thread)
         except RuntimeError:  # no more threads can start, or Python is about to end
@@ -206,7 +207,7 @@ class _Reduction:
         self.shape = tuple(1 if k in self.axes else extent for k, extent in enumerate(array.shape))
         self.count = math.prod(array.shape[k] for k in self.axes)
 
-    def each(self, function: Callable[[Any], Any], width: int = 0) -> Iterator[tuple[Key, Key, Any, bool]]:
+    def each(self, function: Callable[[Any], Any], width: int = 0) -> Generator[tuple[Key, Key, Any, bool], None, None]:
         """The ranges of each piece, those of its result, function(the elements), and whether it is the first with that result."""
         for key, found in each(self.array, lambda _, part: function(part), width):
             at = tuple(slice(0, 1) if k in self.axes else one for k, one in enumerate(key))
@@ -217,10 +218,11 @@ class _Reduction:
         import numpy
 
         result = None
-        for _, at, found, is_first in self.each(reduce):
-            if result is None:
-                result = numpy.empty(self.shape, found.dtype)
-            result[at] = found if is_first else join(result[at], found)
+        with closing(self.each(reduce)) as pieces:
+            for _, at, found, is_first in pieces:
+                if result is None:
+                    result = numpy.empty(self.shape, found.dtype)
+                result[at] = found if is_first else join(result[at], found)
         return result
 
     def find(self, is_better: Callable[[Any, Any], Any], name: str, flat: bool) -> Any:
@@ -232,13 +234,14 @@ class _Reduction:
             return index, part.ravel()[index] if flat else numpy.take_along_axis(part, index, self.axes[0])
 
         best = where = None
-        for key, at, (index, value), is_first in self.each(best_of):
-            index = index + (self._offset(key) if flat else key[self.axes[0]].start)
-            if best is None or where is None:
-                best, where = numpy.empty(self.shape, value.dtype), numpy.empty(self.shape, numpy.intp)
-            wins = numpy.ones(value.shape, bool) if is_first else self._wins(value, best[at], is_better)
-            numpy.copyto(best[at], value, where=wins)
-            numpy.copyto(where[at], index, where=wins)
+        with closing(self.each(best_of)) as pieces:
+            for key, at, (index, value), is_first in pieces:
+                index = index + (self._offset(key) if flat else key[self.axes[0]].start)
+                if best is None or where is None:
+                    best, where = numpy.empty(self.shape, value.dtype), numpy.empty(self.shape, numpy.intp)
+                wins = numpy.ones(value.shape, bool) if is_first else self._wins(value, best[at], is_better)
+                numpy.copyto(best[at], value, where=wins)
+                numpy.copyto(where[at], index, where=wins)
         return where
 
     @staticmethod
@@ -265,12 +268,13 @@ class _Reduction:
         wide = numpy.result_type(dtype, numpy.float64)
         count = numpy.zeros(self.shape)
         mean, squares = numpy.zeros(self.shape, wide), numpy.zeros(self.shape)
-        for _, at, (number, middle, spread), _ in self.each(measure, self.array.itemsize + numpy.dtype(dtype).itemsize):
-            distance = middle.astype(wide) - mean[at]
-            total = count[at] + number
-            mean[at] += distance * (number / total)
-            squares[at] += spread + abs(distance) ** 2 * (count[at] * number / total)
-            count[at] = total
+        with closing(self.each(measure, self.array.itemsize + numpy.dtype(dtype).itemsize)) as pieces:
+            for _, at, (number, middle, spread), _ in pieces:
+                distance = middle.astype(wide) - mean[at]
+                total = count[at] + number
+                mean[at] += distance * (number / total)
+                squares[at] += spread + abs(distance) ** 2 * (count[at] * number / total)
+                count[at] = total
         return squares
 
 
