@@ -478,7 +478,9 @@ void umemArchive_save(char const *path, size_t count, char const *const *names,
     if (!path) refuse("the path is NULL");
     umemArchiveSaveOptions const chosen =
         options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT);
-    if (chosen.format > umemArchiveNpz) refuse("there is no format %d", int(chosen.format));
+    int number; /* C may have any in the enumeration, C++ must not load others than it has */
+    std::memcpy(&number, &chosen.format, sizeof number);
+    if (number < 0 || number > umemArchiveNpz) refuse("there is no format %d", number);
     std::vector<NewMember> members = members_of(count, names, arrays);
     Metadata const metadata = metadata_of(chosen);
     Progress progress(chosen.progress, chosen.user, chosen.step);

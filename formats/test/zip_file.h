@@ -10,7 +10,7 @@
 enum { long_rows = 700, long_columns = 1000, long_bytes = long_rows * long_columns * 4 };
 
 static void put(unsigned char **at, uint64_t number, unsigned count_of_bytes) {
-  for (unsigned k = 0; k < count_of_bytes; k++) *(*at)++ = (unsigned char)(number >> 8 * k);
+  for (unsigned k = 0; k < count_of_bytes; k++, number >>= 8) *(*at)++ = (unsigned char)number;
 }
 
 /* The CRC-32 of zip files. */
