@@ -31,7 +31,7 @@ typedef bool Bad(UrlRequest *request);
 
 static bool answer(void *user, UrlRequest *request) {
   Bad *const *bad = user;
-  script.resumed = request->first;
+  __atomic_store_n(&script.resumed, request->first, __ATOMIC_RELAXED);
   return is_bad(request) ? (*bad)(request) : url_serve(NULL, request);
 }
 
@@ -267,7 +267,7 @@ static void passes(void **state) {
   assert_int_equal(url_server_requests(server), 1 + row->requests);
   bool resumes =
       row->answer == cut_in_the_body || row->answer == short_body || row->answer == stall;
-  assert_int_equal(script.resumed, resumes ? 5400 : 5000);
+  assert_int_equal(__atomic_load_n(&script.resumed, __ATOMIC_RELAXED), resumes ? 5400 : 5000);
   umemUrlStats stats = UMEM_URL_STATS_INIT;
   assert_ok(umemUrl_stats(&url, &stats));
   if (row->answer == cut_at_once) /* libcurl itself may try again */
