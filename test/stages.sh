@@ -504,6 +504,7 @@ stage_mpis() {
   test_mpi openmpi || status=1
   test_mpi_abi || status=1
   test_mpi_with_sanitizers || status=1
+  build_preset gcc umem_formats_static umem_formats_shared # the package has them, too
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
   if [ -x "$package_python/bin/python" ]; then
     check "the Python package with Open MPI and mpi4py" \
