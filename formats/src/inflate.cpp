@@ -44,7 +44,6 @@ struct Inflater::State {
     auto const count =
         static_cast<std::size_t>(std::min<std::uint64_t>(block, packed.nbytes - taken));
     block = std::min(2 * block, bytes.size());
-    if (!count) refuse("its compressed bytes end too early");
     source.read(packed.offset + taken, bytes.data(), count);
     taken += count;
     stream.next_in = bytes.data();
@@ -57,9 +56,11 @@ struct Inflater::State {
     stream.avail_out = static_cast<uInt>(std::min<std::size_t>(count, 1 << 30));
     uInt const room = stream.avail_out;
     while (!ended && stream.avail_out == room) {
-      if (!stream.avail_in) fill();
+      bool const is_last = taken == packed.nbytes; /* zlib may still have bytes to give */
+      if (!stream.avail_in && !is_last) fill();
       int const result = inflate(&stream, Z_NO_FLUSH);
       if (result == Z_MEM_ERROR) throw std::bad_alloc();
+      if (result == Z_BUF_ERROR && is_last) refuse("its compressed bytes end too early");
       if (result != Z_OK && result != Z_STREAM_END)
         refuse("its compressed bytes are damaged: %s", stream.msg ? stream.msg : "they make none");
       ended = result == Z_STREAM_END;
