@@ -276,7 +276,7 @@ def test_host_says_what_it_expects():
 
 
 def test_host_gives_the_layout_of_the_array():
-    """Dense and aligned elements are told to NumPy without strides, others with them."""
+    """NumPy gets dense and aligned elements without strides, others with them."""
     raw = bytearray(range(65))
     place, address = umem.host(), numpy.frombuffer(raw, "u1").ctypes.data
     for skip in 0, 1:
