@@ -4,7 +4,7 @@
 Usage: formats_rows.py [--once] [--json FILE]
 
 Runs with the Python of an environment in which umem, NumPy and safetensors are installed, for a GPU PyTorch, too. The file has
-one array of a quarter of its bytes and many smaller ones, 1 GiB in all, with a GPU 4 GiB; it is in $TMPDIR, and in the
+one array of a quarter of its bytes and many smaller ones, 1 GiB in all, for the rows of a GPU 4 GiB; it is in $TMPDIR, and in the
 page cache. In each row both sides run in turns in one process; the median of the rounds counts. Exit status 0: everything
 was measured, whether targets were met or not.
 """
@@ -112,10 +112,11 @@ def measure_npz_gpu(rows, path):
              lambda: umem.formats.load(path, gpu, ["embed.weight"]), load_theirs, rounds=5)
 
 
-def measure_gpu(rows, safetensors, path):
+def measure_gpu(rows, safetensors, path, size):
     torch = module("torch")
     if not torch:
         return
+    umem.formats.save(path, make_arrays(size))
     load_file = module("safetensors.torch").load_file
     gpu = umem.open("pool+cuda:0")
     info = umem.formats.open(path).info("embed.weight")
@@ -152,7 +153,8 @@ def main():
     if not safetensors:
         return
     rows = Rows(arguments.once)
-    arrays = make_arrays((16 << 20) if arguments.once else (4 << 30) if has_gpu() else 1 << 30)
+    size = (16 << 20) if arguments.once else 1 << 30
+    arrays = make_arrays(size)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path, many = folder / "model.safetensors", folder / "many.safetensors"
@@ -161,7 +163,8 @@ def main():
         measure_open(rows, safetensors, many)
         measure_ram(rows, safetensors, path)
         if has_gpu():
-            measure_gpu(rows, safetensors, path)
+            measure_gpu(rows, safetensors, folder / "large.safetensors", 4 * size)
+            (folder / "large.safetensors").unlink(missing_ok=True)
         measure_save(rows, arrays, folder)
         plain = measure_npz(rows, arrays, folder)
         if has_gpu():

@@ -23,6 +23,8 @@ from pathlib import Path
 
 import umem
 
+LONGEST = 8  # seconds
+
 ROW = "{:<58} {:<36} {:>8} {:>16} {:>12}  {:<4} {:>10} {:>10}"
 
 
@@ -33,10 +35,13 @@ class Rows:
         print(ROW.format("operation", "against", "median", "10 to 90 %", "target", "met", "umem", "other"))
 
     def add(self, operation, against, target, ours, theirs, calls=1, rounds=31):
-        """target: at most so many times as long; None: any. ours, theirs: functions, of which each round calls so many."""
+        """target: at most so many times as long; None: any. ours, theirs: functions, of which each round calls so many. A row that takes
+        long ends after LONGEST seconds, if three rounds are done."""
         rounds, calls = (1, 1) if self.once else (rounds, calls)
-        seconds = ([], [])
+        seconds, begin = ([], []), time.monotonic()
         for number in range(rounds + 1):
+            if number > 3 and time.monotonic() - begin > LONGEST:
+                break
             for side, function in enumerate((ours, theirs)):
                 taken = duration(function, calls)
                 if number or self.once:
