@@ -95,27 +95,18 @@ Hold::Hold(Array const &array, bool writes, uint64_t key) {
 }
 
 #if !defined(NB_FREE_THREADED)
-Look::Look(Array const &array, bool writes) : array_(array) {
+void Look::raise_obstacle(Array const &array, bool writes) {
   umemStatusType type;
   if (char const *obstacle = array.obstacle(writes, array.key, &type)) raise(type, "%s", obstacle);
 }
 
-Lent::Lent(nb::handle object, Array &array) : object_(object.ptr()) {
-  Py_INCREF(object_);
-  array.holds++;
-}
-
-Lent::~Lent() {
-  Array &array = *nb::inst_ptr<Array>(object_);
-  array.holds--;
-  std::vector<Released> ended; /* released meanwhile; those that are handed out stay */
-  if (!array.holds && !array.kept.empty()) {
-    auto is_handed_out = [](Released const &one) { return one.is_handed_out(); };
-    auto middle = std::stable_partition(array.kept.begin(), array.kept.end(), is_handed_out);
-    std::move(middle, array.kept.end(), std::back_inserter(ended));
-    array.kept.erase(middle, array.kept.end());
-  }
-  Py_DECREF(object_);
+void Lent::end_released() {
+  if (array_.holds) return;
+  std::vector<Released> ended; /* those that are handed out stay */
+  auto is_handed_out = [](Released const &one) { return one.is_handed_out(); };
+  auto middle = std::stable_partition(array_.kept.begin(), array_.kept.end(), is_handed_out);
+  std::move(middle, array_.kept.end(), std::back_inserter(ended));
+  array_.kept.erase(middle, array_.kept.end());
 }
 #endif
 

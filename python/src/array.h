@@ -107,6 +107,10 @@ struct Array {
   /* Why the handle cannot be used with this key; NULL if it can. writes: may write, unless the
    * array is read-only. The caller has locked tables. */
   char const *obstacle(bool writes, uint64_t with, umemStatusType *type) const;
+  /* Whether there is no obstacle for its own key. The caller has locked tables, or the GIL. */
+  bool is_open(bool writes) const {
+    return handle && (!memory->lock || memory->lock == key) && !(writes && memory->readers);
+  }
 };
 
 /* The handle of an array for the time of a call, in which another thread may release the array.
@@ -138,8 +142,12 @@ using Look = Hold;
 class Look {
   Array const &array_;
 
+  static void raise_obstacle(Array const &array, bool writes);
+
 public:
-  explicit Look(Array const &array, bool writes = false);
+  explicit Look(Array const &array, bool writes = false) : array_(array) {
+    if (!array.is_open(writes)) raise_obstacle(array, writes);
+  }
   Look(Look const &) = delete;
   Look &operator=(Look const &) = delete;
   umemArray *get() const { return array_.handle; }
@@ -153,12 +161,22 @@ public:
  * atomic addition. */
 class Lent {
   PyObject *object_;
+  Array &array_;
+
+  void end_released(); /* those that were released meanwhile */
 
 public:
-  Lent(nb::handle object, Array &array);
+  Lent(nb::handle object, Array &array) : object_(object.ptr()), array_(array) {
+    Py_INCREF(object_);
+    array_.holds++;
+  }
   Lent(Lent const &) = delete;
   Lent &operator=(Lent const &) = delete;
-  ~Lent();
+  ~Lent() {
+    array_.holds--;
+    if (!array_.kept.empty()) end_released();
+    Py_DECREF(object_);
+  }
 };
 #endif
 

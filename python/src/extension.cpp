@@ -56,6 +56,7 @@ void describe(umemPythonHold *hold, Context const *context, umemArray *array, bo
   hold->capabilities = static_cast<umemVirtual *>(context->ctx)->capabilities;
   hold->read_only = umemArray_is_read_only(array);
   hold->kept = kept;
+  hold->lent = false;
 }
 
 /* hold: in its room is a Hold. */
@@ -74,7 +75,6 @@ int describe_held(umemPythonHold *hold, bool kept) {
 /* ---- arrays for the time of a call ---- */
 
 #if defined(NB_FREE_THREADED)
-bool is_lent(umemPythonHold const *) { return false; }
 void end_lent(umemPythonHold *) {}
 
 int lend_array(nb::handle, Array &array, bool writes, umemPythonHold *hold) {
@@ -82,23 +82,21 @@ int lend_array(nb::handle, Array &array, bool writes, umemPythonHold *hold) {
   return describe_held(hold, false);
 }
 #else
-/* In the room is a Lent, and NULL where a Hold has its memory. */
-static_assert(sizeof(Lent) == sizeof(void *) && sizeof(Hold) == 2 * sizeof(void *));
+static_assert(sizeof(Lent) <= sizeof umemPythonHold::room);
 
-bool is_lent(umemPythonHold const *hold) { return !hold->room[1]; }
 void end_lent(umemPythonHold *hold) { reinterpret_cast<Lent *>(hold->room)->~Lent(); }
 
 int lend_array(nb::handle object, Array &array, bool writes, umemPythonHold *hold) {
   Look look(array, writes);
   umemArray *handle = look.get();
   new (hold->room) Lent(object, array);
-  hold->room[1] = nullptr;
   try {
     describe(hold, look.context(), handle, false);
   } catch (nb::python_error &) {
     end_lent(hold);
     throw;
   }
+  hold->lent = true;
   return 1;
 }
 #endif
@@ -125,7 +123,7 @@ bool lend_buffer(PyObject *object, umemPythonHold *hold) {
   hold->capabilities =
       static_cast<umemVirtual *>(place_of(default_host()).context->ctx)->capabilities;
   hold->read_only = view->readonly;
-  hold->kept = false;
+  hold->kept = hold->lent = false;
   hold->room[0] = view.release();
   return true;
 }
@@ -167,19 +165,17 @@ int hold_object(PyObject *object, bool writes, bool kept, umemPythonHold *hold) 
 }
 
 void end_hold(umemPythonHold *hold) noexcept {
-  if (!hold->array) {
+  if (hold->lent) {
+    end_lent(hold);
+  } else if (hold->array) {
+    Hold &in = hold_in(hold);
+    if (hold->kept) in.memory()->end_export();
+    in.~Hold();
+  } else {
     auto *view = static_cast<Py_buffer *>(hold->room[0]);
     PyBuffer_Release(view);
     delete view;
-    return;
   }
-  if (is_lent(hold)) {
-    end_lent(hold);
-    return;
-  }
-  Hold &in = hold_in(hold);
-  if (hold->kept) in.memory()->end_export();
-  in.~Hold();
 }
 
 /* ---- places ---- */

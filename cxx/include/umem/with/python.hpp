@@ -109,11 +109,6 @@ inline PyObject *take_exception() {
   return value;
 }
 
-inline PyObject *type_error(std::string const &message) {
-  PyErr_SetString(PyExc_TypeError, message.c_str());
-  return take_exception();
-}
-
 /* Sets the exception of Python for one of C++, in a handler of it. */
 inline void set_exception() noexcept {
   try {
@@ -216,31 +211,19 @@ protected:
   umemPythonTable const *table_ = nullptr; /* while there is a hold */
   umemPythonHold hold_;
 
-  /* Takes the elements of an object. Returns false if another function of the same name may take
-   * it. If none may, as is_last says, returns true, and error() is why.
+  /* Takes the elements of an object. Own: has the parameter, what it takes, and the reason why it
+   * does not. Returns false if another function of the same name may take it. If none may, as
+   * is_last says, returns true, and error() is why.
    *
    * Binding libraries call from places that no exception may leave. */
-  template <class Reason>
-  bool take(PyObject *object, bool is_last, Parameter const &parameter, Reason &&reason) noexcept {
+  template <class Own> bool take_as(PyObject *object, bool is_last) noexcept {
     reset();
     umemPythonTable const *table = umem_python_table();
     if (!table) return fail(true);
-    int const found = table->hold(object, parameter.writes, parameter.kept, &hold_);
+    int const found = table->hold(object, Own::parameter.writes, Own::parameter.kept, &hold_);
     if (found <= 0) return found < 0 && fail(is_last);
     table_ = table;
-    try {
-      if (parameter.takes(hold_)) return true;
-      std::string text;
-      if (is_last) text = arguments_of(*table, parameter, hold_);
-      if (!text.empty()) text += reason(object, hold_);
-      reset();
-      if (!text.empty()) error_ = type_error(text);
-      return error_ != nullptr;
-    } catch (...) {
-      reset();
-      set_exception();
-      return fail(true);
-    }
+    return Own::takes(hold_) || refuse(object, is_last, Own::parameter, Own::reason);
   }
 
   void reset() noexcept {
@@ -264,6 +247,23 @@ protected:
 
 private:
   PyObject *error_ = nullptr; /* owned */
+
+  bool refuse(PyObject *object, bool is_last, Parameter const &parameter,
+              std::string (*reason)(PyObject *, umemPythonHold const &)) noexcept {
+    try {
+      std::string text;
+      if (is_last) text = arguments_of(*table_, parameter, hold_);
+      if (!text.empty()) text += reason(object, hold_);
+      reset();
+      if (text.empty()) return false;
+      PyErr_SetString(PyExc_TypeError, text.c_str());
+      return fail(true);
+    } catch (...) {
+      reset();
+      set_exception();
+      return fail(true);
+    }
+  }
 };
 
 /* ---- views: borrowed for the call ---- */
@@ -327,9 +327,9 @@ template <class Type, int Rank> std::string other_type(umemPythonHold const &hol
 
 /* Whether the CPU has no pointers to the elements. */
 inline bool is_far(umemPythonHold const &hold) {
-  std::int64_t count = 1;
+  std::int64_t count = !hold.data;
   for (int k = 0; k < hold.rank; k++) count *= hold.shape[k];
-  return !hold.data && count != 0;
+  return count != 0;
 }
 
 template <class Type, int Rank, class Layout = Strided> class ViewArgument : public Argument {
@@ -338,12 +338,12 @@ public:
   static constexpr auto name = array_name<Type, Rank, Layout>();
 
   bool take(PyObject *object, bool is_last) noexcept {
-    if (!Argument::take(object, is_last, parameter, reason)) return false;
-    if constexpr (std::is_same_v<Layout, Strided>) {
-      if (!error()) set_view(value, hold_);
-    } else {
-      if (!error()) value = Value(view_of<Type, Rank>(hold_));
-    }
+    if (!take_as<ViewArgument>(object, is_last)) return false;
+    if (error()) return true;
+    if constexpr (std::is_same_v<Layout, Strided>)
+      set_view(value, hold_);
+    else
+      value = Value(view_of<Type, Rank>(hold_));
     return true;
   }
 
@@ -363,6 +363,8 @@ public:
   Value value;
 
 private:
+  friend Argument;
+
   /* Whether the function may write, and nobody may. */
   static bool is_refused(umemPythonHold const &hold) {
     return is_written && (hold.read_only || !(hold.capabilities & umemCpuWritable));
@@ -431,7 +433,7 @@ public:
   static constexpr auto name = array_name<Type, Rank, Strided>();
 
   bool take(PyObject *object, bool is_last) noexcept {
-    if (!Argument::take(object, is_last, parameter, reason)) return false;
+    if (!take_as<ArrayArgument>(object, is_last)) return false;
     if (error()) return true;
     try {
       umemVirtual *context = nullptr;
@@ -449,6 +451,8 @@ public:
   Value value;
 
 private:
+  friend Argument;
+
   static bool takes(umemPythonHold const &hold) {
     if (!is_same_type<Type, Rank>(hold) || (is_written && hold.read_only)) return false;
     if (!are_elements<Type>(hold)) return false;
@@ -474,7 +478,7 @@ private:
 class CArrayArgument : public Argument {
 public:
   bool take(PyObject *object, bool is_last) noexcept {
-    if (!Argument::take(object, is_last, parameter, reason)) return false;
+    if (!take_as<CArrayArgument>(object, is_last)) return false;
     if (error()) return true;
     try {
       umemPythonTable const *table = table_;
@@ -489,9 +493,11 @@ public:
   CArray value;
 
 private:
+  friend Argument;
+
+  static bool takes(umemPythonHold const &) { return true; }
   static std::string reason(PyObject *, umemPythonHold const &) { return {}; }
-  static inline Parameter const parameter{": umem.Array", false, true,
-                                          [](umemPythonHold const &) { return true; }};
+  static inline Parameter const parameter{": umem.Array", false, true, takes};
 };
 
 /* ---- places ---- */
@@ -514,9 +520,6 @@ public:
       else
         value = Kind::of(any);
       return true;
-    } catch (umem::type_error const &problem) {
-      PyErr_SetString(PyExc_TypeError, problem.what());
-      return fail(is_last);
     } catch (...) {
       set_exception();
       return fail(is_last);

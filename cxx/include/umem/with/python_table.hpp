@@ -29,7 +29,8 @@ typedef struct umemPythonHold {
   unsigned capabilities; /* of the context: bits of umemCapability */
   bool read_only;
   bool kept;
-  bool reserved[6];
+  bool lent; /* of the package */
+  bool reserved[5];
 } umemPythonHold;
 
 typedef struct umemPythonTable {
