@@ -3,6 +3,7 @@
 #
 #     test/run --gpu           all parts
 #     test/run --gpu PART...   some: contract driver fault unit cxx examples kernel order memcheck
+#     test/run --gpu captures  a part of order: captures of one thread beside allocations of another
 #
 # Needs the CUDA toolkit, gcc and g++, CMake, Ninja or make, Python 3, GoogleTest, found by CMake, and
 # CMocka, found by pkg-config (PKG_CONFIG_PATH) or as include/cmocka.h and lib/libcmocka.so below a folder
@@ -21,9 +22,10 @@ source "$root/test/check.sh"
 source "$root/test/cuda.sh"
 
 all_parts=(contract driver fault unit cxx examples kernel order memcheck)
+some_parts=(captures) # parts of others
 # Seconds after which a part has hung.
 declare -A limits=([build]=900 [contract]=900 [driver]=900 [fault]=600 [unit]=300 [cxx]=600 [examples]=300
-  [kernel]=180 [order]=420 [memcheck]=1200)
+  [kernel]=180 [order]=420 [captures]=180 [memcheck]=1200)
 
 export UMEM_TEST_GPU=1 # the tests' CUDA contexts are of the real runtime
 jobs=$(nproc)
@@ -32,11 +34,13 @@ jobs=$(nproc)
 # ---- the parts; each runs in a process of its own ----
 
 part_build() {
-  local generator=()
+  local generator=() tests=ON
+  [ "$UMEM_GPU_TARGETS" = all ] || tests=OFF
   ! command -v ninja > /dev/null || generator=(-G Ninja)
   cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DUMEM_CUDA=ON \
-    -DUMEM_BUILD_TESTS=ON -DUMEM_TEST_KERNELS=ON -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ &&
-    cmake --build "$build" --parallel "$(nproc)"
+    -DUMEM_BUILD_TESTS=$tests -DUMEM_TEST_KERNELS=$tests -DCMAKE_C_COMPILER=gcc \
+    -DCMAKE_CXX_COMPILER=g++ &&
+    cmake --build "$build" --parallel "$(nproc)" --target $UMEM_GPU_TARGETS
   check "builds" [ $? = 0 ]
 }
 
@@ -193,6 +197,15 @@ part_order() {
   return $status
 }
 
+part_captures() {
+  find_nvcc || {
+    echo "skipped - captures: there is no nvcc"
+    return
+  }
+  check "order_captures compiles" build_order_program captures legacy || return
+  check "order_captures runs to its end" ends timeout -k 10 120 "$build/order_captures_legacy"
+}
+
 # The program came to its end: what it tests may have failed, and it has said so.
 ends() {
   local result=0
@@ -256,12 +269,15 @@ for argument; do
   case $argument in
     -h | --help) sed -n '2,/^set/{/^#/!d;s/^# \{0,1\}//;p}' "$0" && exit ;;
   esac
-  [[ " ${all_parts[*]} " == *" $argument "* ]] || die "no part '$argument'; there are: ${all_parts[*]}"
+  [[ " ${all_parts[*]} ${some_parts[*]} " == *" $argument "* ]] ||
+    die "no part '$argument'; there are: ${all_parts[*]} ${some_parts[*]}"
   parts+=("$argument")
 done
 suffix=
 [ ${#parts[@]} = 0 ] || suffix=$(printf -- '-%s' "${parts[@]}") # a file of its own
 [ ${#parts[@]} != 0 ] || parts=("${all_parts[@]}")
+export UMEM_GPU_TARGETS=all # what the build makes
+[[ "${parts[*]}" =~ ^((order|captures)( |$))+$ ]] && UMEM_GPU_TARGETS=umem_static
 
 command -v nvidia-smi > /dev/null || die "no GPU here: there is no nvidia-smi, which the driver brings"
 gpus=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>&1) && [[ $gpus == *,* ]] ||
@@ -280,7 +296,7 @@ export UMEM_TEST_BUILD=${build%/gpu}
 
 # ---- running the parts ----
 
-table=() problems=() total_passed=0 total_failed=0 started=$SECONDS
+table=() problems=() notes=() total_passed=0 total_failed=0 started=$SECONDS
 run_part() {
   local part=$1 log=$logs/$1.log begin=$SECONDS
   timeout -k 10 "${limits[$part]}" bash "$root/test/gpu.sh" --part "$part" < /dev/null > "$log" 2>&1
@@ -305,6 +321,7 @@ run_part() {
   mapfile -t -O ${#problems[@]} problems < <(
     grep -E '^(not ok|skipped) - ' "$log" | head -n 40 | sed "s/^/$part: /"
   )
+  mapfile -t -O ${#notes[@]} notes < <(sed -n "s/^note - /$part: /p" "$log")
   [ $verdict != FAILED ]
 }
 
@@ -348,6 +365,7 @@ summary=$results/$model-tests$suffix.txt
   echo
   printf '%s\n' "${table[@]}"
   echo "$total_passed passed, $total_failed failed in $((SECONDS - started)) s"
+  [ ${#notes[@]} = 0 ] || printf '%s\n' '' "${notes[@]}"
   [ ${#problems[@]} = 0 ] || printf '%s\n' '' "${problems[@]}"
 } > "$summary"
 echo
