@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Checks that files do not compile, each for the reason that it gives.
+"""Checks that mistakes do not compile, each for the reason that a table gives.
 
-The first line of a file is `// refused: REGEX`, which the compiler's complaint must match. The mistake is under
-`#ifdef REFUSED`. Without that macro the file compiles, so that nothing else is the reason.
+A table has a section for each mistake. Its head is `[NAME] REGEX`, and the compiler's complaint must match REGEX. The
+lines below are a program: those with a `-` in front are the mistake, those with a `+` what is right instead. With the
+latter it compiles, so that nothing else is the reason. The lines above the first section begin every program.
 
-What the compiler says of a file in C++ fits a screen: fewer than 25 lines. If the first line of the file is
-`// refused at once: REGEX`, the first line with an error matches, and there are at most 15 lines, as a user sees them.
+What the compiler says of a program in C++ fits a screen: fewer than 25 lines. If the head is `[NAME] at once: REGEX`,
+the first line with an error matches, and there are at most 15 lines, as a user sees them.
 
-Most of the time goes to headers, so the files are compiled as one unit, each in a namespace of its own: once without
-the mistakes, which must compile, and then with all of them. A file for which there is no fitting error is compiled
-again by itself, after the headers, which GCC and Clang precompile. If the unit without the mistakes does not compile,
-each file is compiled by itself, without the mistake and with it.
+Each program becomes a file. Most of the time goes to headers, so the files are compiled as one unit, each in a
+namespace of its own: once without the mistakes, which must compile, and then with all of them. A file for which there
+is no fitting error is compiled again by itself, after the headers, which GCC and Clang precompile. If the unit without
+the mistakes does not compile, each file is compiled by itself, without the mistake and with it.
 
-Usage: refused.py UNIT FILE... -- COMPILER [OPTION...]
-UNIT is the file to write. A file with `#define UMEM_` is always compiled by itself, as headers read such macros.
+Usage: refused.py UNIT TABLE... -- COMPILER [OPTION...]
+UNIT is the file to write; the programs get its suffix, in a folder beside it. A program with `#define UMEM_` is always
+compiled by itself, as headers read such macros.
 """
 import os
 import re
@@ -45,14 +47,32 @@ def read(file):
         return text.read()
 
 
+def marked(line):
+    if line[:1] not in ("-", "+"):
+        return line
+    return f"#if{'n' * (line[0] == '+')}def REFUSED\n{line[1:]}\n#endif"
+
+
+def programs_of(table, folder, suffix):
+    """Writes the programs of a table, after a line with the reason. Returns their files."""
+    common, *sections = re.split(r"^\[", read(table), flags=re.MULTILINE)
+    common = [line for line in common.splitlines() if not line.startswith("# ")]
+    for section in sections:
+        head, *lines = section.splitlines()
+        name, reason = head.split("] ", 1)
+        file = os.path.join(folder, name + suffix)
+        with open(file, "w") as text:
+            text.write("\n".join([f"// refused: {reason}", *common, *map(marked, lines)]) + "\n")
+        yield file
+
+
 def reason_of(file):
-    """The expression that the complaint must match, or None."""
-    reason = re.match(r"// refused(?: at once)?: (.+)\n", read(file))
-    return reason[1] if reason else None
+    """The expression that the complaint must match."""
+    return re.match(r"// refused:(?: at once:)? (.+)\n", read(file))[1]
 
 
 def is_at_once(file):
-    return read(file).startswith("// refused at once")
+    return read(file).startswith("// refused: at once:")
 
 
 def includes_of(files):
@@ -152,13 +172,14 @@ def refused_together(unit, files, command):
 
 def main(unit, *arguments):
     end = arguments.index("--")
-    files, command = arguments[:end], arguments[end + 1:]
-    without_reason = [file for file in files if not reason_of(file)]
-    if without_reason:
-        return f"the first line is not '// refused: REGEX': {without_reason}"
+    tables, command = arguments[:end], arguments[end + 1:]
+    folder, suffix = os.path.splitext(unit)
+    os.makedirs(folder, exist_ok=True)
+    files = [file for table in tables for file in programs_of(table, folder, suffix)]
     in_unit = [file for file in files if "#define UMEM_" not in read(file)]
     refused = refused_together(unit, in_unit, command)
-    options = [] if refused is None or refused == {file for file in in_unit if not is_at_once(file)} else precompiled(unit, in_unit, command)
+    is_enough = refused is None or refused == {file for file in in_unit if not is_at_once(file)}
+    options = [] if is_enough else precompiled(unit, in_unit, command)
     compiles, refused, complaints = refused is not None, refused or set(), []
     for file in files:
         complaint = None
@@ -170,7 +191,7 @@ def main(unit, *arguments):
         together = "together" if file in refused else "alone"
         print(complaint or f"{file}: refused {together}, since '{reason_of(file)}'")
         complaints += [complaint] if complaint else []
-    return f"{len(complaints)} of {len(files)} files" if complaints else 0
+    return f"{len(complaints)} of {len(files)} programs" if complaints else 0
 
 
 if __name__ == "__main__":
