@@ -1,12 +1,14 @@
-/* traces.cpp - how much memory pools take for large blocks: the most bytes that they reserve over the most that live.
+/* traces.cpp - how much memory pools take for large blocks: the most bytes that they reserve
+ * over the most that live.
  *
  * Usage: umem_traces [--once] [--json FILE] [--write FOLDER]
  *   --once    a few steps of each trace
  *   --json    all figures
- *   --write   each trace as a file, for other programs: a 32-bit number of a block and a 64-bit size for each step
+ *   --write   each trace as a file, for other programs: a 32-bit number of a block and a 64-bit
+ *             size for each step
  *
- * Nothing reads or writes the blocks. Traces on a GPU have their sizes in full, up to 23 GiB, and so have those of
- * pool(pages), whose pages are counted and have no memory; others a sixteenth. */
+ * Nothing reads or writes the blocks. Traces on a GPU have their sizes in full, up to 23 GiB, and so
+ * have those of pool(pages), whose pages are counted and have no memory; others a sixteenth. */
 #include "trace_heap.h"
 
 #include <umem.h>

@@ -1,6 +1,7 @@
-/* add_index.cpp - the kernel of "A Memory Array Between C++, CUDA and Python" in one line: it
- * adds the sum of its indices to each element. For four types in one to three dimensions the program
- * checks the result, and compares the speed with that of a copy of the array, which moves as many bytes.
+/* add_index.cpp - the kernel of "A Memory Array Between C++, CUDA and Python" in one line: it adds
+ * the sum of its indices to each element. For four types in one to three dimensions the program
+ * checks the result, and compares the speed with that of a copy of the array, which moves as many
+ * bytes.
  *
  *     add_index [MIB]
  *

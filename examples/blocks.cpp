@@ -1,13 +1,16 @@
-/* blocks.cpp - arrays in files that are four times as large as the memory that the program may use: the dot product of
- * two vectors, and 50 steps of point-Jacobi on a grid, block by block (umem/blocks.hpp).
+/* blocks.cpp - arrays in files that are four times as large as the memory that the program may use:
+ * the dot product of two vectors, and 50 steps of point-Jacobi on a grid, block by block
+ * (umem/blocks.hpp).
  *
  *     blocks [MIB]
  *
- * MIB: of each array; 64 if not given. In RAM and, compiled by nvcc (blocks.cu), on the GPU: only the context of the
- * blocks differs. Both results are compared with those of the arrays in one piece in RAM, which is the only time that
- * these are in memory. A umemStats counts the memory of the blocks.
+ * MIB: of each array; 64 if not given. In RAM and, compiled by nvcc (blocks.cu), on the GPU: only
+ * the context of the blocks differs. Both results are compared with those of the arrays in one
+ * piece in RAM, which is the only time that these are in memory. A umemStats counts the memory of
+ * the blocks.
  *
- * Exit code: 0; 1 when a number differs, the memory exceeds the budget, a call failed or MIB is too small. */
+ * Exit code: 0; 1 when a number differs, the memory exceeds the budget, a call failed or MIB is
+ * too small. */
 #include "jacobi.hpp"
 
 #include <umem/adaptors.hpp>

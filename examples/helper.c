@@ -20,7 +20,8 @@ static Helper helpers[HELPERS];
 static int const ending_signals[] = {SIGHUP, SIGINT, SIGTERM};
 enum { ENDING_SIGNALS = sizeof ending_signals / sizeof *ending_signals };
 
-/* The signal has its default action again and is blocked in this function: it ends the program afterwards. */
+/* The signal has its default action again and is blocked in this function: it ends the program
+ * afterwards. */
 static void remove_all(int signal) {
   for (size_t i = 0; i < HELPERS; ++i)
     if (helpers[i].exists) unlink(helpers[i].name);

@@ -29,13 +29,14 @@ enum {
   HOP_TIMES = 5     /* ... this many times in all */
 };
 
-/* Copies size bytes from one block to another and adds the time to route. original, in RAM, holds what
- * the bytes must be. Every byte of the target is made wrong before the copy, and every byte is compared
- * before and after it, so that a copy which does nothing, too little or something else cannot pass.
- * A copy too short to be timed well is repeated, just as carefully, and the median of its times added.
- * options are those of umem_copy_to_with, or NULL.
+/* Copies size bytes from one block to another and adds the time to route. original, in RAM, holds
+ * what the bytes must be. Every byte of the target is made wrong before the copy, and every byte is
+ * compared before and after it, so that a copy which does nothing, too little or something else
+ * cannot pass. A copy too short to be timed well is repeated, just as carefully, and the median of
+ * its times added. options are those of umem_copy_to_with, or NULL.
  *
- * Returns whether everything succeeded. Otherwise the route has failed, and why contains the reason. */
+ * Returns whether everything succeeded. Otherwise the route has failed, and why contains the
+ * reason. */
 bool hop(Route *route, Block from, Block to, unsigned char const *original, size_t size,
          umemCopyOptions const *options, char why[HOP_WHY_SIZE]);
 

@@ -20,8 +20,8 @@ struct Jacobi {
   }
 };
 
-/* Computes the points of next that are in range from those of u, where the arrays are at home, and returns the largest
- * change. */
+/* Computes the points of next that are in range from those of u, where the arrays are at home,
+ * and returns the largest change. */
 inline double jacobi_step(umem::Array<double, 2> const &u, umem::Array<double, 2> &next,
                           umem::Range<2> const &range) {
   auto from = umem::guard_at_home(u, umem::read);

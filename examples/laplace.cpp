@@ -5,8 +5,8 @@
  *     laplace [NX]
  *
  * Prints the steps that NX points in each direction take (51 of them: 2097), then how fast sweeps
- * over a large grid are, which also find the largest change. Compiled by nvcc (laplace.cu) it does both
- * on the GPU, too: only the context differs.
+ * over a large grid are, which also find the largest change. Compiled by nvcc (laplace.cu) it does
+ * both on the GPU, too: only the context differs.
  *
  * Exit code: 0; 1 when a call failed or NX is too small. */
 #include "jacobi.hpp"
@@ -76,8 +76,8 @@ static double raw_sweep(double const *u, double *next, std::ptrdiff_t nx, std::p
   return norm;
 }
 
-/* On the CPU compared with the loop with pointers, on a GPU with a copy of a grid, which moves as many
- * bytes. */
+/* On the CPU compared with the loop with pointers, on a GPU with a copy of a grid, which moves
+ * as many bytes. */
 static void measure(umem::Context const &context, umem::index_t nx, umem::index_t ny) {
   Grid u({nx, ny}, context), next = Grid::zeros({nx, ny}, context);
   set_sides(u);

@@ -1,7 +1,8 @@
 /* npy.h - the header of NumPy's .npy files.
  *
- * A .npy file is a header, which names the type and the shape of one array, and then the bytes of the
- * array. The format is documented by NumPy (numpy.lib.format); versions 1.0, 2.0 and 3.0 are read. */
+ * A .npy file is a header, which names the type and the shape of one array, and then the bytes
+ * of the array. The format is documented by NumPy (numpy.lib.format); versions 1.0, 2.0 and 3.0
+ * are read. */
 #ifndef NPY_H
 #define NPY_H
 
@@ -25,8 +26,8 @@ typedef struct Npy {
 } Npy;
 
 /* Reads the header of a .npy file of file_size bytes, which begins at address 0 of ctx: any context
- * whose addresses are offsets, such as a umemFile. Accepts arrays in C order of bool, integer, float
- * and complex elements in either byte order, in files that are exactly as long as they say.
+ * whose addresses are offsets, such as a umemFile. Accepts arrays in C order of bool, integer,
+ * float and complex elements in either byte order, in files that are exactly as long as they say.
  *
  * Otherwise returns false, with the reason in why; *npy is then unspecified. */
 bool npy_read(Npy *npy, void *ctx, uint64_t file_size, char why[NPY_WHY_SIZE]);

@@ -21,8 +21,8 @@ typedef struct Output {
 
 /* The functions report failures, and return whether they succeeded. */
 
-/* Finds the path of the output, and changes nothing. Fails if a file exists there that is not regular:
- * the program must not replace a device, a pipe or a folder. */
+/* Finds the path of the output, and changes nothing. Fails if a file exists there that is not
+ * regular: the program must not replace a device, a pipe or a folder. */
 bool output_find(Output *output, char const *given);
 
 /* Opens output->file, which is empty, for reading and writing. */

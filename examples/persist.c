@@ -3,8 +3,8 @@
  *     persist write    computes two arrays and keeps them in persist.bin
  *     persist read     finds them there
  *
- * Both make the same allocations in the same order, so they get the same addresses in the file. Only
- * the mode of the constructor differs, and whether the program fills the arrays. */
+ * Both make the same allocations in the same order, so they get the same addresses in the file.
+ * Only the mode of the constructor differs, and whether the program fills the arrays. */
 #include <stdio.h>
 #include <string.h>
 #include <umem.h>

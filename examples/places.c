@@ -25,8 +25,8 @@ static umemStatusType no_file(Storage *storage, char const *prefix) {
   return umem_set_status(storage, umemIOError, message);
 }
 
-/* The system removes a file without a name when it is closed. So the program removes the name at once:
- * then no file is left, however the program ends. */
+/* The system removes a file without a name when it is closed. So the program removes the name at
+ * once: then no file is left, however the program ends. */
 static umemStatusType without_name(umemStatusType status, char const *name) {
   helper_remove(name);
   return status;

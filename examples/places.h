@@ -23,8 +23,8 @@ typedef union Storage {
 typedef struct Place {
   char const *name; /* for people */
   bool optional;    /* not every machine has it */
-  /* Constructs the context. Files that need a name have one that begins with prefix while this works,
-   * and none afterwards. */
+  /* Constructs the context. Files that need a name have one that begins with prefix while this
+   * works, and none afterwards. */
   umemStatusType (*open)(Storage *storage, char const *prefix);
 } Place;
 

@@ -85,8 +85,8 @@ size_t report_table(Route const *routes, size_t count, uint64_t size) {
 
 /* ---- places that are left out ---- */
 
-/* Prints the words of text from this column on, after a space, and begins a new line before the last
- * column. Returns the column where they end. */
+/* Prints the words of text from this column on, after a space, and begins a new line before the
+ * last column. Returns the column where they end. */
 static size_t print_folded(size_t column, char const *text) {
   for (size_t length; *text; text += length + strspn(text + length, " ")) {
     length = strcspn(text, " ");

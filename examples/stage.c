@@ -2,16 +2,17 @@
  *
  *     stage INPUT.npy [OUTPUT.npy [PIECE]]
  *
- * The array goes from the input file to each place, from each place to each place, and from the last
- * one to the output file (staged.npy if none is named). Every byte is checked after every hop. Arrays
- * larger than PIECE bytes (by default 16 MiB) go piece by piece, so that any array fits into any place.
+ * The array goes from the input file to each place, from each place to each place, and from the
+ * last one to the output file (staged.npy if none is named). Every byte is checked after every hop.
+ * Arrays larger than PIECE bytes (by default 16 MiB) go piece by piece, so that any array fits into
+ * any place.
  *
- * Exit code: 0 when every byte was right and the output is written; 1 when a transfer failed or a byte
- * was wrong, and then there is no output; 2 when the input is not an array that the program can read, or the
- * output cannot be written.
+ * Exit code: 0 when every byte was right and the output is written; 1 when a transfer failed or a
+ * byte was wrong, and then there is no output; 2 when the input is not an array that the program
+ * can read, or the output cannot be written.
  *
- * Only places.c names the places, by their constructors. This file names only the input, the output and
- * the memory of the program. */
+ * Only places.c names the places, by their constructors. This file names only the input, the
+ * output and the memory of the program. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,8 @@ enum { IDENTICAL = 0, FAILED = 1, BAD_INPUT = 2 };
 
 enum { PIECE = 16 << 20 };
 
-/* A place in use. Pieces are copied to one block and from another, so that the program can also copy
- * from a place to itself. */
+/* A place in use. Pieces are copied to one block and from another, so that the program can also
+ * copy from a place to itself. */
 typedef struct Stop {
   char const *name;
   Storage storage;
@@ -182,7 +183,8 @@ typedef struct Step {
 
 enum { PARTS = 1000 }; /* of a hop, for the progress */
 
-/* As umemCopyOptions.progress. Leaves out the begin and the end of a copy, because printing would count in its time. */
+/* As umemCopyOptions.progress. Leaves out the begin and the end of a copy, because printing
+ * would count in its time. */
 static bool show_step(void *user, uint64_t done, uint64_t total) {
   Step const *step = user;
   if (done && done < total) {

@@ -1,8 +1,9 @@
-/* neighbours.c - ranks of one machine in a window of several machines. They use each other's parts without MPI, and MPI and
- * the CPUs see the same bytes. The program has functions of MPI of its own, which count calls and objects that are not
- * freed, and fail when a test asks for it.
+/* neighbours.c - ranks of one machine in a window of several machines. They use each other's parts
+ * without MPI, and MPI and the CPUs see the same bytes. The program has functions of MPI of its
+ * own, which count calls and objects that are not freed, and fail when a test asks for it.
  *
- *     UMEM_TEST_MPI_MACHINES=0101 mpirun -n 4 neighbours [short]    (see machines.c; or ranks on several hosts)
+ *     UMEM_TEST_MPI_MACHINES=0101 mpirun -n 4 neighbours [short]
+ *     (see machines.c; or ranks on several hosts)
  *
  * short: without failures, which take long over TCP. */
 #include "ranks.h"

@@ -34,8 +34,8 @@ public:
   std::atomic<uint64_t> stream{not_asked}; /* of its work on a GPU, 0: the legacy one; and which */
   std::atomic<int64_t> gpu{-1};
   std::shared_ptr<void> owner; /* what an extension keeps its context by */
-  PyObject *self =
-      nullptr; /* owned by the Place: a weak reference to it; NULL when there is none; under tables */
+  PyObject *self = nullptr; /* owned by the Place: a weak reference to it; NULL when there is none;
+                               under tables */
 
   /* end: how the context ends; NULL if others own it. */
   Context(void *context, void (*end)(Context *)) : end_(end), ctx(context) {}

@@ -461,14 +461,16 @@ for k in range(1000000):
 """
 
 
-def test_a_killed_save_leaves_a_whole_file(tmp_path):
-    path = tmp_path / "x.safetensors"
+@pytest.mark.parametrize("name", ["x.safetensors", "x.npz"])
+def test_a_killed_save_leaves_a_whole_file(tmp_path, name):
+    path = tmp_path / name
     for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
         child.stdout.readline()
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
+        umem.formats.open(path).check()
         assert len(set(umem.formats.load(path)["a"].tolist())) == 1
 
 

@@ -570,23 +570,3 @@ def test_little_memory_is_needed(tmp_path):
                          capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "(8192, 2048)\n"
-
-
-KILLED = """
-import sys, numpy, umem.formats
-for k in range(1000000):
-    umem.formats.save(sys.argv[1], {"a": numpy.full(1 << 18, k)})
-    if k == 2: print("on", flush=True)
-"""
-
-
-def test_a_killed_save_leaves_a_whole_file(tmp_path):
-    path = tmp_path / "x.npz"
-    for _ in range(3):
-        child = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
-        child.stdout.readline()
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        child.stdout.close()
-        umem.formats.open(path).check()
-        assert len(set(numpy.load(path)["a"].tolist())) == 1

@@ -39,9 +39,10 @@ from .others import cuda_core_resource, place_of, use_in_cupy, use_in_numba, use
 from .others.use import Use
 from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, External, File, Fixed, Host, Info, MMap, Place, Pool,
-    PoolOn, Retry, S3, Shm, Url, default, open as open, set_default, using,
+    PoolOn, Retry, Shm, default, open as open, set_default, using,
 )
 from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start, start_many
+from .url import S3, Url
 from .zarr import from_zarr, to_zarr
 
 # Without open and the exceptions, which would take the place of Python's after `from umem import *`.

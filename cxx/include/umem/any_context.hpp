@@ -108,8 +108,8 @@ public:
 
   /* ---- questions ---- */
 
-  /* Returns the bytes that are a share of those that are free: umem_get_available_share. share: from
-   * 0 to 1. */
+  /* Returns the bytes that are a share of those that are free: umem_get_available_share. share:
+   * from 0 to 1. */
   std::size_t available_share(double share) const {
     return detail::checked_call(umem_get_available_share, static_cast<void *>(c_context()), share);
   }

@@ -18,25 +18,30 @@
 #include <mpi.h>
 #include <umem/base.h>
 
-/* A context for the memory of one rank of a communicator. Each rank has a part in a window of MPI, which umemMpi_start
- * allocates. Addresses are offsets in the part of that rank (umemOffsets). Concurrent if MPI provides
- * MPI_THREAD_MULTIPLE, or if all ranks share memory; not ordered: each call is complete when it returns, also at the other rank.
+/* A context for the memory of one rank of a communicator. Each rank has a part in a window of MPI,
+ * which umemMpi_start allocates. Addresses are offsets in the part of that rank (umemOffsets).
+ * Concurrent if MPI provides MPI_THREAD_MULTIPLE, or if all ranks share memory; not ordered: each
+ * call is complete when it returns, also at the other rank.
  *
- * - Any rank allocates and frees at any time, also blocks of other ranks. The rank that has the memory does nothing.
- * - The records of blocks are in a second window: two bits for each unit of memory. An allocation or a free of a block in
- *   one word of 32 units is one atomic operation; larger blocks take a few. There is no lock, so that a rank that ends or
- *   stops in a call stops no other one; it leaves at most the block of that call.
- * - A block takes whole units. For many small blocks put a pool over the context: it takes large blocks, and divides them
- *   without communication. Natural alignment is the unit.
- * - Blocks of a rank that has ended stay live, and umem_dtor frees no blocks, because other ranks may use them.
- *   umemMpi_stop ends them all; a free after it does nothing.
- * - Copies and sets outside of the part fail with umemIndexError, before MPI is called. umem does not check that they are
- *   inside of one block.
- * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in whole units. Unless all
- *   ranks share memory, it reads the records of the rank by MPI. It finds nothing if MPI fails, or after umemMpi_stop.
- * - If another rank writes a block while this one reads it, the bytes read are undefined: synchronise with MPI.
- * - Failures of MPI become a status (umemIOError; umemMemoryError for MPI_ERR_NO_MEM). What MPI does when a rank dies is
- *   up to MPI: unless the program asks otherwise, it ends all ranks.
+ * - Any rank allocates and frees at any time, also blocks of other ranks. The rank that has the
+ *   memory does nothing.
+ * - The records of blocks are in a second window: two bits for each unit of memory. An allocation
+ *   or a free of a block in one word of 32 units is one atomic operation; larger blocks take a few.
+ *   There is no lock, so that a rank that ends or stops in a call stops no other one; it leaves at
+ *   most the block of that call.
+ * - A block takes whole units. For many small blocks put a pool over the context: it takes large
+ *   blocks, and divides them without communication. Natural alignment is the unit.
+ * - Blocks of a rank that has ended stay live, and umem_dtor frees no blocks, because other ranks
+ *   may use them. umemMpi_stop ends them all; a free after it does nothing.
+ * - Copies and sets outside of the part fail with umemIndexError, before MPI is called. umem does
+ *   not check that they are inside of one block.
+ * - umem_find_in finds the block of any byte, which any rank has allocated; its size is that in
+ *   whole units. Unless all ranks share memory, it reads the records of the rank by MPI. It finds
+ *   nothing if MPI fails, or after umemMpi_stop.
+ * - If another rank writes a block while this one reads it, the bytes read are undefined:
+ *   synchronise with MPI.
+ * - Failures of MPI become a status (umemIOError; umemMemoryError for MPI_ERR_NO_MEM). What MPI
+ *   does when a rank dies is up to MPI: unless the program asks otherwise, it ends all ranks.
  * - A child of fork must not use these contexts. */
 typedef struct umemMpi {
   umemVirtual super;
@@ -46,12 +51,13 @@ typedef struct umemMpi {
 
 /* How the memory of a window is allocated. */
 typedef enum umemMpiMemory {
-  umemMpiMemoryAuto =
-      0, /* umemMpiMemoryAllocate if each rank is on a machine of its own, else umemMpiMemoryShared */
-  umemMpiMemoryShared, /* by MPI_Win_allocate_shared on each machine, whose ranks copy by the CPU, without MPI. Of several
-                          machines MPI_Win_create makes one window */
+  umemMpiMemoryAuto = 0, /* umemMpiMemoryAllocate if each rank is on a machine of its own, else
+                            umemMpiMemoryShared */
+  umemMpiMemoryShared,   /* by MPI_Win_allocate_shared on each machine, whose ranks copy by the CPU,
+                            without MPI. Of several machines MPI_Win_create makes one window */
   umemMpiMemoryAllocate, /* by MPI_Win_allocate */
-  umemMpiMemoryCreate /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see doc/contexts/mpi.rst */
+  umemMpiMemoryCreate    /* by umem, for MPI_Win_create; if MPI_Win_allocate does not work: see
+                            doc/contexts/mpi.rst */
 } umemMpiMemory;
 
 /* Whether a thread of umem in each rank calls MPI again and again, so that other ranks need not
@@ -66,9 +72,8 @@ typedef enum umemMpiProgress {
 typedef struct umemMpiOptions {
   size_t size;     /* sizeof(umemMpiOptions) as the caller was compiled */
   size_t capacity; /* bytes of this rank, rounded up to whole units; ranks may differ; may be 0 */
-  size_t
-      unit; /* bytes in which memory is allocated, a power of two from 64, the same in all ranks. 0: so that a part
-                  has at most 65536 units */
+  size_t unit;     /* bytes in which memory is allocated, a power of two from 64, the same in all
+                      ranks. 0: so that a part has at most 65536 units */
   umemMpiMemory memory;     /* the same in all ranks */
   umemMpiProgress progress; /* the same in all ranks */
 } umemMpiOptions;

@@ -1,13 +1,13 @@
 /* umem/mpi_blocks.hpp - an array that is divided into blocks over the ranks of a communicator.
  *
- *     umem::mpi::Blocks<double, 2> u(MPI_COMM_WORLD, {1000, 1000}, {{1, 1}});   // one block for each rank
- *     umem::fill(u.array(), 0.0);                                // an umem::Array<double, 2> with ghost cells
- *     u.exchange();                                              // ghost cells from the neighbours
- *     double largest = u.max();                                  // of all blocks
- *     u.save_npy("u.npy");                                       // each rank writes its part
+ *     umem::mpi::Blocks<double, 2> u(MPI_COMM_WORLD, {1000, 1000}, {{1, 1}}); // a block a rank
+ *     umem::fill(u.array(), 0.0);     // an umem::Array<double, 2> with ghost cells
+ *     u.exchange();                   // ghost cells from the neighbours
+ *     double largest = u.max();       // of all blocks
+ *     u.save_npy("u.npy");            // each rank writes its part
  *
- * All functions that say so are collective: all ranks of the communicator call them, in the same order. If one throws in
- * one rank alone, the others may wait for it. */
+ * All functions that say so are collective: all ranks of the communicator call them, in the same
+ * order. If one throws in one rank alone, the others may wait for it. */
 #ifndef UMEM_MPI_BLOCKS_HPP
 #define UMEM_MPI_BLOCKS_HPP
 

@@ -29,7 +29,8 @@ static char const *const optional[] = {
     "attribute", "bus_id", "device_name", "pointer",
     /* By way of the host instead. */
     "can_access_peer", "enable_peer_access", "pool_allow",
-    /* No memory by pages; a second try; a detach tries again; a capture makes the next call fail. */
+    /* No memory by pages; a second try; a detach tries again; a capture makes the next call
+     * fail. */
     "page_size", "page_release", "ipc_close", "stream_capture",
     /* Staging falls back to a plain copy, or to buffers that are not pinned. */
     "host_alloc", "host_register", "stream_create", "event_create", "event_record", "stream_wait",
