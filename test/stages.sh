@@ -344,6 +344,7 @@ stage_includes() {
   python3 test/style/words.py
   check "words.py finds refused words, and its budget only falls" python3 test/style/words_test.py
   check "house.py counts, and its budget only falls" python3 test/style/house_test.py
+  check "house_growth.py counts what features add" python3 test/style/house_growth_test.py
   python3 test/style/results.py
   check "a second result of a benchmark is refused" python3 test/style/results_test.py
   check "the table of tested platforms is one, and its program works" python3 test/style/platforms_test.py
