@@ -3,7 +3,6 @@
  *
  * Sources that umem can address are converted where they are, others a buffer at a time.
  * array_operand.h writes the results. */
-#include "array/array_conversion.h"
 #include "core/threads.h"
 #include "array/array_operand.h"
 #include "core/context.h"

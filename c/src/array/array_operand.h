@@ -1,9 +1,10 @@
 /* array_operand.h - what the functions on arrays share: the bytes of an array, where the CPU finds
- * them, pieces of arrays that it cannot address, and new arrays for results. */
+ * them, pieces of arrays that it cannot address, new arrays for results, and conversions. */
 #ifndef UMEM_ARRAY_OPERAND_H
 #define UMEM_ARRAY_OPERAND_H
 
 #include "array/array_handle.h"
+#include "array/loops.h"
 
 /* ---- ranges of addresses ---- */
 
@@ -152,5 +153,35 @@ int64_t umem_array_span(umemArrayAxes const *axes, int64_t offset, size_t item_s
 /* Copies count elements of RAM to bytes without gaps, in the calling thread. */
 void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, void *out,
                      size_t item_size);
+
+/* ---- conversions; array_convert.c ---- */
+
+/* Where elements of one type become elements of another one: by up to three loops, one after the
+ * other. */
+typedef struct umemConversion {
+  umemConvertLoop *loops[3];
+  size_t sizes[3];           /* bytes of a number after each loop */
+  int count;                 /* of loops; 0 where the bytes stay as they are */
+  size_t parts;              /* numbers of an element: 2 for complex, times the lanes */
+  size_t src_size, dst_size; /* bytes of an element */
+} umemConversion;
+
+/* wraps: numbers out of the range of an integer type wrap. False, with nothing recorded, where
+ * umem/array_convert.h defines no conversion. */
+bool umem_conversion(umemConversion *conversion, umemElementType from, umemElementType to,
+                     bool wraps);
+
+/* Converts count elements without gaps, in the calling thread. */
+void umem_convert(umemConversion const *conversion, void const *src, void *dst, size_t count);
+
+/* Converts count elements that are so many bytes apart. The count of loops is not 0. */
+void umem_convert_steps(umemConversion const *conversion, void const *src, ptrdiff_t src_step,
+                        void *dst, ptrdiff_t dst_step, size_t count);
+
+/* Converts all elements where they are, without buffers; the conversion has loops. False, with
+ * nothing done, where the shapes differ, and where rows of one side are columns of the other: then
+ * tiles are faster. to goes up by its strides. */
+bool umem_array_convert_rows(umemConversion const *conversion, umemArrayAxes const *from,
+                             umemArrayAxes const *to);
 
 #endif

@@ -2,7 +2,6 @@
 #include <umem/array_random.h>
 
 #include "array/array_operand.h"
-#include "array/array_conversion.h"
 #include "array/loops.h"
 #include "base/number.h"
 #include "core/status.h"

@@ -38,7 +38,7 @@ struct umemPoolLarge {
   umemPoolFreeList *home;     /* whose range it is a part of */
   uintptr_t adr;
   uint64_t units;
-  uint64_t time; /* when it became free last: see pool_mark.c */
+  uint64_t time; /* when it became free last: see pool_core.c */
   bool live;
   char pad[line - 5 * sizeof(uint64_t) - sizeof(bool)];
 };

@@ -13,15 +13,13 @@
  *   pool_transfer.c   moves free memory from one free list to another
  *   pool_cache.c      caches: each thread's small blocks, and how they pass between threads
  *   pool_pages.c      maps pages, moves them, and gives them back
- *   pool_plan.c       decides where a block gets pages, and how large these are
  *   pool_span.c       cuts spans into small blocks, and knows which of these are free
  *   pool_chunk.c      takes chunks from the upstream and gives them back; large blocks, and the
  *                     quick lists of those that are freed
- *   pool_mark.c       what other queues may take of a free list without a call on its queue
- *   pool_space.c      ranges of addresses of the upstream, which of their pages have memory, and
- *                     where a range fits
+ *   pool_space.c      ranges of addresses of the upstream, which of their pages have memory, where
+ *                     a block gets pages, and how large these are
  *   pool_core.c       the core: references to it, the memory of its records, ranges of free lists,
- *                     and queues that wait for other queues
+ *                     queues that wait for others, and marks: what others may take of a list
  *   growth.c          the requests for chunks, and the threads that wait for them
  *
  * The core has the chunks and the records of live blocks. A free list has the free memory of one
@@ -118,7 +116,7 @@ typedef enum umemPoolWanted {
   umemPoolWantThreads /* also what all threads keep */
 } umemPoolWanted;
 
-/* Up to where the queue of a list is marked, and what became free since: see pool_mark.c. */
+/* Up to where the queue of a list is marked, and what became free since: see pool_core.c. */
 typedef struct umemPoolMark {
   bool is_needed;        /* if not, other lists wait for the queue itself */
   bool is_set;           /* if not, nothing must be waited for */
@@ -332,7 +330,7 @@ typedef enum umemPoolResult {
  * range of the list suits. */
 bool umemPoolRange_take(umemPoolFreeList *list, uint64_t units, size_t alignment, uintptr_t *adr);
 
-/* Notes that units from start on are free in the list since its last mark: see pool_mark.c. */
+/* Notes that units from start on are free in the list since its last mark: see pool_core.c. */
 void umemPoolMark_note(umemPoolFreeList *list, uint64_t start, uint64_t units);
 
 /* Frees a live range of home, and gives it to list. Returns its units. Returns 0, and changes
@@ -404,7 +402,7 @@ static inline bool umemPoolQueue_is_ordered(umemPoolFreeList const *list) {
   return umem_can(list->queue, umemOrdered);
 }
 
-/* ==== pool_mark.c: what other lists may take. Under the lock ==== */
+/* ==== marks: what other lists may take. Under the lock ==== */
 
 /* For a list that begins to serve a queue, and one whose queue is no longer used. */
 void umemPoolMark_begin(umemPoolFreeList *list);

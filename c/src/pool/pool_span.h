@@ -23,7 +23,7 @@ struct umemPoolSpan {
   uint32_t room;          /* bytes in live */
   uint32_t free_count;
   uint64_t page;        /* the first one; atomic */
-  uint64_t time;        /* when one of its blocks became free last: see pool_mark.c */
+  uint64_t time;        /* when one of its blocks became free last: see pool_core.c */
   unsigned char live[]; /* atomic, one for each block; begins a line */
 };
 _Static_assert(sizeof(umemPoolSpan) == 64, "a line");

@@ -3,8 +3,7 @@
  *
  * The engine stands in layers. A file uses only those above it:
  *
- *   store_file.c    this one
- *   store_disk.c    what the file system can do; the page cache, and transfers around it
+ *   store_file.c    this one; what the file system can do, the page cache, transfers around it
  *   store_open.c    opens, replaces, locks and closes the file
  *   store_length.c  length and disk space of the file; the last step of construction
  *   store_io.c      reads, writes, fills, makes durable
@@ -236,7 +235,7 @@ umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found)
  * lock. */
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to);
 
-/* ==== store_disk.c: what the file system can do, the page cache, and transfers around it ==== */
+/* ==== store_file.c: the file system, the page cache, and transfers around it ==== */
 
 /* ---- file systems ---- */
 

@@ -1,11 +1,11 @@
 /* array_convert.c - umem/array_convert.h against a plain model: random types, shapes, strides,
  * ranges and overlaps, on every context of the table.
  *
- * The model finds each element by its index and converts it alone, by array/array_conversion.h,
+ * The model finds each element by its index and converts it alone, by array/array_operand.h,
  * which convert.c tests. All bytes of the destination are compared. */
 #include "array_help.h"
 
-#include "array/array_conversion.h"
+#include "array/array_operand.h"
 #include "random.h"
 #include "unit/each_backend.h"
 

@@ -1,4 +1,4 @@
-/* convert.c - array/array_conversion.h: every pair of real types, compared with arithmetic that
+/* convert.c - array/array_operand.h: every pair of real types, compared with arithmetic that
  * knows only exact numbers.
  *
  * The model decodes each source to a long double, which holds every number of every type, and
@@ -9,7 +9,7 @@
 #include "random.h"
 #include "settings.h"
 
-#include "array/array_conversion.h"
+#include "array/array_operand.h"
 
 #include <math.h>
 
