@@ -40,6 +40,7 @@ Released Array::take() {
   Released released(handle, left);
   handle = nullptr;
   memory = nullptr;
+  described.reset();
   if (!left->handed_out && !holds) return released;
   try {
     kept.push_back(std::move(released));

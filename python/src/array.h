@@ -93,6 +93,8 @@ struct Array {
   PyObject *place = nullptr; /* owned: keeps the place alive for a.place and its callbacks */
   PyObject *named = nullptr; /* owned, or NULL: see ElementType */
   uint64_t key = 0;          /* opens a lock of the memory */
+  /* For DLPack, once it was asked for, if the array can be written; its address was given away. */
+  std::unique_ptr<umemDLTensor> described;
   Array *previous = nullptr, *next = nullptr; /* in Context::arrays */
 
   Array() = default;

@@ -449,11 +449,23 @@ int table_export(void *object, umemDLManagedTensorVersioned **tensor) {
   });
 }
 
+/* Without a GIL, another thread may release the array meanwhile. */
+#if defined(NB_FREE_THREADED)
+constexpr bool keeps_descriptions = false;
+#else
+constexpr bool keeps_descriptions = true;
+#endif
+
 /* The address is given away, as the end of its use is not known: the memory then lives as long as
  * the array. */
 int table_describe(void *object, umemDLTensor *tensor) {
   return table_function([&] {
     Array &array = array_of(static_cast<PyObject *>(object));
+    if (keeps_descriptions && array.described && array.is_open(true) &&
+        !umemArray_is_read_only(array.handle)) {
+      *tensor = *array.described;
+      return;
+    }
     check_type(array);
     Look look(array, true);
     hand_out(array);
@@ -462,6 +474,8 @@ int table_describe(void *object, umemDLTensor *tensor) {
     array_call(context->quick, [&](umemStatusType *status) {
       umemArray_describe_dlpack(look.get(), stream, tensor, status);
     });
+    if (keeps_descriptions && context->quick)
+      array.described = std::make_unique<umemDLTensor>(*tensor);
   });
 }
 

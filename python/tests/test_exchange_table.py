@@ -80,6 +80,27 @@ def test_described_memory_lives_as_long_as_its_array(extension, tmp_path):
         extension.describe(other)
 
 
+def test_each_description_is_of_the_array_as_it_is_now(extension, tmp_path):
+    for array in umem.zeros((2, 3)), umem.zeros((2, 3), place=umem.MMap(tmp_path / "a", "w+")):
+        check_descriptions(extension, array)
+    array.resize(4)
+    assert extension.describe(array)[3] == (4, 3)
+
+
+def check_descriptions(extension, array):
+    first = extension.describe(array)
+    assert extension.describe(array) == first
+    with array.lock() as locked:
+        with pytest.raises(umem.RuntimeError, match="locked"):
+            extension.describe(array)
+        assert extension.describe(locked) == first
+    view = array[:]
+    assert extension.describe(view) == first
+    view.read_only = True
+    with pytest.raises(BufferError, match="read-only"):
+        extension.describe(view)
+
+
 def test_exported_memory_lives_as_long_as_its_tensor(extension):
     array = umem.arange(3.0)
     capsule = extension.export_tensor(array)[3]
