@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measures objects of web servers and of S3 beside curl, kvikIO's RemoteFile, obstore and s3fs.
 
-Usage: url_rows.py [--once] [--json FILE]
+Usage: url_rows.py [--once] [--workers N] [--json FILE]
 
 Runs with the Python of an environment in which umem and NumPy are installed; the others are measured where they are
-installed. nginx serves a file of 1 GiB from the page cache on 127.0.0.1, with two workers; for S3 it takes any signature, and
-drops what is written. All have 16 connections. In each row both sides run in turns; the median of the ratios counts. Exit
+installed. nginx serves a file of 1 GiB from the page cache on 127.0.0.1, by one process for two cores, and two at least; for S3 it
+takes any signature, and drops what is written. All have 16 connections. In each row both sides run in turns; the median of the ratios counts. Exit
 status 0: everything was measured, whether targets were met or not.
 """
 import argparse
@@ -115,6 +115,29 @@ def measure_s3(rows, nginx, size, rounds):
             rows.add("an object of S3 to RAM", "s3fs cat_file", 1 / 2, ours, lambda: files.cat_file("bucket/data"), rounds=rounds)
 
 
+def measure_choices(rows, nginx, size, rounds):
+    """umem by fewer threads, and with other pieces than the default, beside the default."""
+    target = umem.zeros(size, "uint8", "host:")
+    url = nginx.plain + "/bucket/data"
+    with umem.Url(url, connections=CONNECTIONS) as place:
+        usual, all_threads = reader(place, size, target), umem.get_threads()
+
+        def fewer(count):
+            umem.set_threads(count)
+            usual()
+            umem.set_threads(0)
+
+        for count in (count for count in (1, 4, 8) if count < all_threads):
+            rows.add(f"an object over http to RAM, by {count} threads", f"umem by {all_threads}", None, lambda count=count: fewer(count), usual, rounds=rounds)
+        for piece in ("1M", "4M", "16M"):
+            with umem.Url(url, connections=CONNECTIONS, piece=piece) as other:
+                rows.add(f"an object over http to RAM, pieces of {piece}", "umem, pieces of 8M", None, reader(other, size, target), usual, rounds=rounds)
+        for connections in (4, 32, 64):
+            with umem.Url(url, connections=connections) as other:
+                rows.add(f"an object over http to RAM, {connections} connections", "umem, 16 connections", None, reader(other, size, target), usual,
+                         rounds=rounds)
+
+
 def measure_gpu(rows, nginx, size, rounds):
     cupy, kvikio = module("cupy"), module("kvikio")
     target = umem.empty(size, "uint8", umem.Cuda(0))
@@ -131,6 +154,7 @@ def measure_gpu(rows, nginx, size, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--once", action="store_true", help="one short round: the figures mean nothing")
+    parser.add_argument("--workers", type=int, default=max(2, len(os.sched_getaffinity(0)) // 2), help="processes of the server")
     parser.add_argument("--json", help="the file for all samples")
     arguments = parser.parse_args()
     rows, rounds = Rows(arguments.once), 7
@@ -141,8 +165,9 @@ def main():
         with open(folder / "root/bucket/data", "wb") as file:
             for _ in range(size >> 20):
                 file.write(os.urandom(1 << 20))
-        with servers.Nginx(folder, folder / "root", workers=2) as nginx:
+        with servers.Nginx(folder, folder / "root", workers=arguments.workers) as nginx:
             measure_http(rows, nginx, size, rounds)
+            measure_choices(rows, nginx, size, rounds)
             measure_s3(rows, nginx, size, rounds)
             if has_gpu():
                 measure_gpu(rows, nginx, size, rounds)

@@ -163,7 +163,8 @@ typedef struct umemFetchJob {
   umemFetch *fetch;
   umemVirtual *dst, *host; /* host: of the buffers; NULL: the addresses of dst are written */
   umemCopyRun *runs;
-  size_t count, piece;
+  size_t count;
+  size_t piece, room;       /* bytes of a request at most, and of a buffer */
   umemMeter *meter;         /* NULL: none */
   size_t *left;             /* bytes of each run that are not there; NULL: of one run; atomic */
   uint64_t until, deadline; /* ns; 0: none */
@@ -171,7 +172,8 @@ typedef struct umemFetchJob {
   size_t run, skip;
   bool taken;           /* something was asked for */
   pthread_mutex_t turn; /* to write to a queue */
-  unsigned lanes;       /* at work; atomic, as is over */
+  unsigned lanes;       /* at work; atomic, as are the two below */
+  unsigned inflight;    /* requests */
   bool over;            /* ask for nothing more */
 } umemFetchJob;
 
@@ -189,6 +191,7 @@ typedef struct umemSlot {
   uint64_t begin;   /* as of umem_route_clock */
   size_t used;      /* bytes of runs, without gaps */
   size_t size, got; /* bytes in all, and there */
+  size_t emptied;   /* of those there, bytes that are no longer in the buffer */
   size_t run, skip; /* where the next byte goes */
   size_t first_run, first_skip;
   uintptr_t buffer; /* of the host; null: none yet */
@@ -204,6 +207,7 @@ typedef struct umemSlot {
   bool checked;
   bool away, trusted; /* to where a redirect has led; with credentials */
   char const *wrong;  /* what is wrong with the answer; static */
+  bool failed;        /* to write bytes to their place, with a status */
   size_t dropped;
   char error[umemFetchErrorText];
 } umemSlot;

@@ -6,7 +6,7 @@
  * the lanes of its parent alone, whose connections both would use.
  *
  * The lanes of one copy take requests from a common list: ranges of the runs to be read. Bytes go
- * from libcurl to where they belong, or to a buffer of their own, which is written when it is
+ * from libcurl to where they belong, or to a buffer of the request, which is written when it is
  * full. */
 #include "url/url_fetch.h"
 #include "base/number.h"
@@ -19,10 +19,12 @@
 #include <string.h>
 
 enum {
-  least_piece = 1 << 20, /* a copy is not cut finer, to have more requests in flight */
-  most_lanes = 8,        /* threads that read for one copy */
-  lane_bytes = 32 << 20, /* a copy has a further one for so many bytes */
-  poll_ms = 100          /* after which a thread looks at what others have stopped */
+  least_piece = 1 << 20,  /* a copy is not cut finer, to have more requests in flight */
+  most_lanes = 16,        /* threads that read for one copy */
+  lane_bytes = 8 << 20,   /* a copy has a further one for so many bytes */
+  buffer_bytes = 2 << 20, /* what contexts for GPUs lend pinned */
+  full_ms = 1,            /* after which a lane without a request looks whether it may have one */
+  poll_ms = 100           /* after which a thread looks at what others have stopped */
 };
 
 /* ==== lanes ==== */
@@ -131,13 +133,17 @@ static bool is_over(umemFetchJob const *job) {
          (job->meter && umemMeter_is_over(job->meter));
 }
 
-/* Takes the next request of the job. False if there is none. */
-static bool take_request(umemFetchJob *job, umemSlot *slot) {
+/* Takes the next request of the job. False if there is none, or, with *full, if so many are in
+ * flight that it must wait. */
+static bool take_request(umemFetchJob *job, umemSlot *slot, bool *full) {
   pthread_mutex_lock(&job->lock);
   while (job->run < job->count && job->runs[job->run].state != umemRunWaits) job->run++;
   bool late = job->until && job->taken && !job->skip && umemFetch_now() >= job->until;
   bool more = job->run < job->count && !late && !is_over(job);
-  if (more) {
+  *full =
+      more && __atomic_load_n(&job->inflight, __ATOMIC_RELAXED) >= job->fetch->options.connections;
+  if (more && !*full) {
+    __atomic_fetch_add(&job->inflight, 1, __ATOMIC_RELAXED);
     umemCopyRun const *run = &job->runs[job->run];
     size_t rest = run->nbytes - job->skip;
     job->taken = true;
@@ -149,11 +155,11 @@ static bool take_request(umemFetchJob *job, umemSlot *slot) {
     if (slot->size == rest) job->run++, job->skip = 0, join_runs(job, slot);
   }
   pthread_mutex_unlock(&job->lock);
-  return more;
+  return more && !*full;
 }
 
-/* Whether a lane may have one more request in flight: the first of a lane always, so that each
- * thread goes on. */
+/* Whether a lane may have one more request in flight. Lanes of other copies do not keep it from its
+ * first one, so that each copy goes on. */
 static bool may_begin(umemLane const *lane, umemFetchJob const *job) {
   umemFetch *fetch = lane->fetch;
   unsigned lanes = __atomic_load_n(&job->lanes, __ATOMIC_RELAXED);
@@ -165,21 +171,21 @@ static bool may_begin(umemLane const *lane, umemFetchJob const *job) {
 
 static bool take_buffer(umemFetchJob *job, umemSlot *slot) {
   if (!job->host || slot->buffer) return true;
-  slot->buffer = umem_alloc(job->host, job->piece);
+  slot->buffer = umem_alloc(job->host, job->room);
   return slot->buffer != 0;
 }
 
-/* Gives free slots requests to do. */
-static bool begin_requests(umemLane *lane, umemFetchJob *job) {
+/* Gives free slots requests to do. *full: there are more, which must wait for other lanes. */
+static bool begin_requests(umemLane *lane, umemFetchJob *job, bool *full) {
   for (unsigned i = 0; i < lane->slots && may_begin(lane, job); i++) {
     umemSlot *slot = &lane->slot[i];
     if (slot->state != slotIdle) continue;
     slot->attempts = slot->hops = 0;
-    slot->got = 0;
+    slot->got = slot->emptied = 0;
     slot->begin = umem_route_clock();
     slot->job = job;
     if (!take_buffer(job, slot)) return false;
-    if (!take_request(job, slot)) return true;
+    if (!take_request(job, slot, full)) return true;
     __atomic_fetch_add(&lane->fetch->inflight, 1, __ATOMIC_RELAXED);
     slot->counts = true;
     lane->busy++;
@@ -257,17 +263,25 @@ static void note_silence(umemFetchJob *job, bool ended, uint64_t *since) {
   *since = now;
 }
 
+/* Whether this thread, which has nothing to do, waits for others: it alone reports how far the copy
+ * is, and learns that the program cancels it. */
+static bool must_report(umemFetchJob const *job) {
+  return job && job->meter && pthread_equal(job->meter->caller, pthread_self()) &&
+         __atomic_load_n(&job->inflight, __ATOMIC_RELAXED);
+}
+
 /* Does requests of the job, or the one that a slot has, until there are no more. False with a
  * status. */
 static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
   for (uint64_t since = umemFetch_now();;) {
-    bool ended;
+    bool ended, full = false;
     int timeout;
     if (job && is_over(job)) return true;
-    if ((job && !begin_requests(lane, job)) || !lane->busy) return !lane->busy;
+    if (job && !begin_requests(lane, job, &full)) return false;
+    if (!lane->busy && !full && !must_report(job)) return true;
     if (is_late(lane, deadline) || !look_at_slots(lane, &timeout) || !perform(lane, &ended))
       return false;
-    if (!ended && !wait_for_some(lane, timeout)) return false;
+    if (!ended && !wait_for_some(lane, lane->busy ? timeout : full_ms)) return false;
     note_silence(job, ended, &since);
   }
 }
@@ -341,10 +355,12 @@ static bool prepare_target(umemFetchJob *job, umemVirtual *src, umemVirtual *dst
 static bool read_runs(umemFetchJob *job) {
   size_t nbytes = count_waiting(job->runs, job->count);
   uint32_t total = job->fetch->options.total_ms;
+  unsigned lanes = (unsigned)umem_lesser(most_lanes, job->fetch->options.connections);
   job->piece = piece_of(job->fetch, nbytes);
+  job->room = umem_lesser(job->piece, buffer_bytes);
   job->deadline = total ? umemFetch_now() + total * umem_ns_of_ms : 0;
   uint64_t before = umem_thread.failures;
-  umem_parallel(umem_parallel_pieces(nbytes, lane_bytes, most_lanes), read_lane, job);
+  umem_parallel(umem_parallel_pieces(nbytes, lane_bytes, lanes), read_lane, job);
   return umem_thread.failures == before;
 }
 

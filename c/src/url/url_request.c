@@ -142,28 +142,37 @@ static bool write_place(umemSlot *slot, umemCopyRun *run, size_t skip, char cons
   return false;
 }
 
-static void rewind_slot(umemSlot *slot) {
-  slot->run = slot->first_run;
-  slot->skip = slot->first_skip;
-}
-
-/* Writes a full buffer to dst, and returns when it can be filled again. */
+/* Writes what is in the buffer to dst, and returns when it can be filled again. */
 static bool empty_buffer(umemSlot *slot) {
   umemFetchJob *job = slot->job;
   bool queues = umem_can(job->dst, umemOrdered);
-  uint64_t before = umem_thread.failures;
+  uint64_t before = umem_thread.failures, at = slot->from + slot->emptied;
+  size_t size = slot->got - slot->emptied;
   if (queues) pthread_mutex_lock(&job->turn);
-  bool good = scatter(slot, slot->from, (char const *)slot->buffer, slot->size, write_place);
+  bool good = scatter(slot, at, (char const *)slot->buffer, size, write_place);
   if (queues) umem_finish(job->dst);
   if (queues) pthread_mutex_unlock(&job->turn);
-  return good && umem_thread.failures == before;
+  slot->emptied = slot->got;
+  slot->failed = !good || umem_thread.failures != before;
+  return !slot->failed;
 }
 
-static void take(umemSlot *slot, char const *data, size_t size) {
-  if (slot->buffer)
-    memcpy((char *)slot->buffer + slot->got, data, size);
-  else
-    scatter(slot, slot->from + slot->got, data, size, write_memory);
+static bool fill_buffer(umemSlot *slot, char const *data, size_t size) {
+  for (size_t part; size; data += part, size -= part) {
+    size_t filled = slot->got - slot->emptied, room = slot->job->room;
+    part = umem_lesser(size, room - filled);
+    memcpy((char *)slot->buffer + filled, data, part);
+    slot->got += part;
+    if (filled + part == room && !empty_buffer(slot)) return false;
+  }
+  return true;
+}
+
+static bool take(umemSlot *slot, char const *data, size_t size) {
+  if (slot->job->host) return fill_buffer(slot, data, size);
+  scatter(slot, slot->from + slot->got, data, size, write_memory);
+  slot->got += size;
+  return true;
 }
 
 /* For the route of the copy. */
@@ -175,12 +184,18 @@ static void note(umemSlot const *slot) {
   umem_note_between(&src, job->host ? &buffer : NULL, umemWayHttp, slot->used, 1, slot->begin);
 }
 
+/* Counts the bytes of a request in its runs, once more from the first one on. */
+static bool count_all(umemSlot *slot) {
+  slot->run = slot->first_run;
+  slot->skip = slot->first_skip;
+  return scatter(slot, slot->from, NULL, slot->size, count_bytes);
+}
+
 static bool finish(umemSlot *slot) {
   umemFetchJob const *job = slot->job;
   note(slot);
-  rewind_slot(slot);
-  bool good =
-      job->host ? empty_buffer(slot) : scatter(slot, slot->from, NULL, slot->size, count_bytes);
+  __atomic_fetch_add(&slot->fetch->nbytes, slot->size, __ATOMIC_RELAXED);
+  bool good = job->host ? empty_buffer(slot) : count_all(slot);
   if (good && job->meter)
     umemMeter_add(job->meter, (size_t)(slot->from - job->runs->src_adr), slot->size);
   return good;
@@ -251,10 +266,7 @@ static size_t on_body(char *data, size_t one, size_t count, void *user) {
   if (!slot->wrong && size > slot->size - slot->got)
     slot->wrong = "the server sends more bytes than asked for";
   if (slot->wrong) return 0;
-  take(slot, data, size);
-  slot->got += size;
-  __atomic_fetch_add(&slot->fetch->nbytes, size, __ATOMIC_RELAXED);
-  return size;
+  return take(slot, data, size) ? size : 0;
 }
 
 static size_t on_send(char *data, size_t one, size_t count, void *user) {
@@ -412,6 +424,7 @@ static void begin_attempt(umemSlot *slot) {
   slot->reply = (umemFetchReply){0};
   slot->checked = false;
   slot->wrong = NULL;
+  slot->failed = false;
   slot->dropped = slot->sent = 0;
   slot->error[0] = 0;
   slot->heard = umemFetch_now();
@@ -492,7 +505,10 @@ static char const *words_of_code(umemSlot const *slot, int code) {
 /* ---- the end of an attempt ---- */
 
 void umemSlot_set_free(umemSlot *slot) {
-  if (slot->counts) __atomic_fetch_sub(&slot->fetch->inflight, 1, __ATOMIC_RELAXED);
+  if (slot->counts) {
+    __atomic_fetch_sub(&slot->fetch->inflight, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&slot->job->inflight, 1, __ATOMIC_RELAXED);
+  }
   slot->counts = false;
   slot->state = slotIdle;
 }
@@ -533,6 +549,7 @@ bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
   slot->state = slotIdle;
   if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
     return umemFetch_no_memory(lane->fetch);
+  if (slot->failed) return false;
   if (slot->wrong) return fail(slot, umemIOError, slot->wrong);
   bool cut = code == umemCurlWriteError && slot->dropped > umemFetchMostDropped; /* by on_body */
   /* libcurl 7.88 says nothing of an end in the middle of the headers */

@@ -47,6 +47,27 @@ TEST(no_more_than_the_wanted_requests_are_in_flight) {
   assert_in_range(url_server_most(server), 1, 3);
 }
 
+TEST(nor_if_several_threads_read_a_long_copy) {
+  size_t const size = 40 << 20;
+  unsigned char *all = malloc(size), *to = malloc(size);
+  assert_non_null(all);
+  assert_non_null(to);
+  for (size_t i = 0; i < size; i++) all[i] = (unsigned char)(i >> 7);
+  options.connections = 1;
+  server = url_server_start(all, size, NULL, NULL);
+  assert_ok(umem_set_threads(4));
+  assert_ok(open_url());
+  assert_ok(umem_copy_to(&url, 0, &host, (uintptr_t)to, size));
+  assert_memory_equal(to, all, size);
+  assert_int_equal(url_server_most(server), 1);
+  assert_ok(umem_set_threads(0));
+  umem_dtor(&url);
+  url_server_stop(server);
+  server = NULL;
+  free(all);
+  free(to);
+}
+
 TEST(reads_past_the_end_are_refused) {
   start(NULL, NULL);
   assert_ok(open_url());
@@ -245,7 +266,7 @@ TEST(a_long_copy_reports_and_has_many_requests_in_flight) {
   Reports all = {.most = SIZE_MAX}, some = {.most = 4 << 20};
   assert_ok(read_long(&all, read));
   assert_memory_equal(read, bytes, long_size);
-  assert_int_equal(all.count, 25);
+  assert_in_range(all.count, 24, 40);
   assert_in_range(url_server_most(server), 8, 16);
   umem_dtor(&url);
   options.connections = 4;
@@ -289,8 +310,8 @@ TEST(a_copy_from_a_silent_server_can_be_cancelled) {
   steps.user = &reports;
   steps.step = 1 << 20;
   time_t begin = time(NULL);
-  assert_int_equal(umem_copy_to_with(&url, 0, &host, (uintptr_t)read, long_size, &steps),
-                   umemCancelledError);
+  assert_failed(umem_copy_to_with(&url, 0, &host, (uintptr_t)read, long_size, &steps),
+                umemCancelledError, "");
   assert_int_equal(reports, 3);
   umemTransfer *transfer = NULL;
   assert_ok(umem_start(&url, 0, &host, (uintptr_t)read, long_size, NULL, &transfer));
