@@ -30,7 +30,7 @@ SECTIONS = {
     "Logs": "trace.summary trace.replay trace.to_chrome trace.to_csv",
     "Allocators of other libraries": "use_in_numpy use_in_cupy use_in_torch use_in_numba cuda_core_resource Use place_of",
     "Errors": "Error MemoryError OSError FileNotFoundError FileExistsError IsADirectoryError PermissionError ValueError TypeError IndexError "
-              "NotImplementedError NotSupportedError RuntimeError CancelledError AssertionError set_failure_hook",
+              "NotImplementedError NotSupportedError RuntimeError CancelledError AssertionError set_failure_hook log_decisions",
 }
 MADE = """..
    doc/python/reference.py writes this page.

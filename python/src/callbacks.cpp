@@ -2,6 +2,10 @@
 #include "module.h"
 #include "place.h"
 
+#include <algorithm>
+#include <fcntl.h>
+#include <unistd.h>
+
 /* ---- retry ---- */
 
 static bool ask_retry(Context *context, size_t nbytes, size_t alignment, unsigned attempt) {
@@ -152,8 +156,34 @@ static nb::object set_hook(nb::object function) {
   return now ? nb::steal(now) : nb::none();
 }
 
+/* ---- decisions ---- */
+
+/* Locks of umem may be held, under which nothing waits for the GIL: the lines go to a file. */
+static void write_decision(void *, umemDecision level, char const *message, void *file) noexcept {
+  static char const *const names[] = {"", "fallbacks", "memory", "copies"};
+  char line[UMEM_MESSAGE_SIZE + 16];
+  int length = snprintf(line, sizeof line, "%s: %s\n", names[level], message);
+  auto const most = static_cast<int>(sizeof line) - 1;
+  if (write(*static_cast<int *>(file), line, static_cast<size_t>(std::min(length, most))) < 0)
+    return; /* nobody could receive it */
+}
+
+/* A hook that already runs may still write: the descriptor stays, and is of another file now. */
+static void log_decisions(int file, int level) {
+  static int own = -1; /* under tables */
+  TablesLock lock(tables);
+  int const made = own < 0 ? fcntl(file, F_DUPFD_CLOEXEC, 3) : dup3(file, own, O_CLOEXEC);
+  if (made < 0) {
+    PyErr_SetFromErrno(PyExc_OSError);
+    throw nb::python_error();
+  }
+  if (own < 0) own = made;
+  umem_set_decision_hook(static_cast<umemDecision>(level), write_decision, &own);
+}
+
 void bind_callbacks(nb::module_ &m) {
   m.def("_set_failure_hook", set_hook, nb::arg("function").none(),
         nb::sig("def _set_failure_hook(function: object) -> typing.Any"),
         "Sets the function that sees each failure; returns the one before.");
+  m.def("_log_decisions", log_decisions, nb::arg("file"), nb::arg("level"));
 }

@@ -18,7 +18,7 @@ class Odd:
 
 
 ODD = [None, "text", 2.5, 1j, b"\2\3", [None], {}, Odd(), Odd, len, -1, numpy.zeros(3), numpy.complex64(1j), umem.zeros(3), umem.host(), True]
-NOT_CALLED = {"list_when_out_of_memory", "set_failure_hook"}  # which would stay for the tests after this one
+NOT_CALLED = {"list_when_out_of_memory", "log_decisions", "set_failure_hook"}  # which would stay for the tests after this one
 
 
 def methods_of(thing):

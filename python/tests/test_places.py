@@ -286,6 +286,23 @@ def test_the_failure_hook_sees_failures_and_may_raise():
         umem.empty(1000, place=umem.Limit(umem.Host(), 10))
 
 
+def test_decisions_are_lines_of_a_file(tmp_path):
+    files, array = [tmp_path / "a", tmp_path / "b"], umem.zeros(100)
+    umem.log_decisions(files[0], "memory")
+    array.to(umem.Pool(umem.Host())).to(umem.File())
+    umem.log_decisions(files[1])
+    array.to(umem.File())
+    umem.log_decisions(None)
+    array.to(umem.Pool(umem.Host()))
+    first, second = (file.read_text() for file in files)
+    assert "memory: a pool over Host" in first and "copies: " not in first
+    assert second.count("copies: ") == second.count("\n") == 1 and "800 bytes" in second
+    with pytest.raises(umem.ValueError, match="'fallbacks', 'memory' or 'copies'"):
+        umem.log_decisions(2, "all")
+    with pytest.raises(OSError):
+        umem.log_decisions(12345)
+
+
 def test_the_gil_is_free_while_a_call_blocks(tmp_path):
     """A thread copies to a file; another one counts meanwhile."""
     array = umem.zeros(4 << 20)

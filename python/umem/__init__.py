@@ -41,7 +41,7 @@ from .places import (
     Binning, Cuda, CudaAsync, CudaHost, CudaManaged, CudaPrefetch, External, File, Fixed, Host, Info, MMap, Place, Pool,
     PoolOn, Retry, Shm, default, open as open, set_default, using,
 )
-from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, set_failure_hook, set_threads, start, start_many
+from .transfer import Block, Blocks, Transfer, blocks, copy, copy_many, get_threads, log_decisions, set_failure_hook, set_threads, start, start_many
 from .url import S3, Url
 from .zarr import from_zarr, to_zarr
 
@@ -52,7 +52,7 @@ __all__ = [
     "Place", "Pool", "PoolOn", "Retry", "S3", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
     "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "from_zarr", "full", "full_like",
-    "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "memmap", "ones", "open_npy", "place_of", "save",
+    "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "log_decisions", "memmap", "ones", "open_npy", "place_of", "save",
     "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "to_zarr", "trace", "use_in_cupy",
     "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
 ]

@@ -298,6 +298,28 @@ def set_failure_hook(function: Callable[[str, str, str], Any] | None) -> Callabl
     return old
 
 
+_LEVELS = "none", "fallbacks", "memory", "copies"
+
+
+def log_decisions(file: str | os.PathLike[str] | int | None, level: str = "copies") -> None:
+    """Appends a line for each decision of umem to a file, such as who moves the bytes of a copy; None: no more.
+
+    Parameters
+    ----------
+    file : path, int or None
+        A path, or the number of an open file: 2 is stderr. umem has its own handle of it.
+    level : {"fallbacks", "memory", "copies"}
+        Each includes those before: slower ways, as a better one is missing; what pools take and give back; how copies are made.
+    """
+    if level not in _LEVELS[1:]:
+        fail(f"the level is {level!r}: it must be 'fallbacks', 'memory' or 'copies'")
+    if isinstance(file, int):
+        _core._log_decisions(file, _LEVELS.index(level))
+        return
+    with open(os.devnull if file is None else file, "ab") as stream:
+        _core._log_decisions(stream.fileno(), 0 if file is None else _LEVELS.index(level))
+
+
 def set_threads(count: int = 0) -> None:
     """Sets how many threads umem may use for a copy or a loop, the calling one included; 0: the default."""
     _core._set_threads(count)
