@@ -74,10 +74,6 @@ static __attribute__((noinline)) void share(Run *run) {
   umem_parallel(threads, do_near, run);
 }
 
-static bool overlap(uintptr_t a, uintptr_t b, size_t nbytes) {
-  return (a < b ? b - a : a - b) < nbytes;
-}
-
 static bool share_job(void *job) {
   Run *run = job;
   share(run);
@@ -110,7 +106,8 @@ static void copy_shared(umemVirtual *ctx, char *dst, char const *src, size_t nby
 /* Apart, so that a short copy is a bare jump to memmove. */
 static __attribute__((noinline)) void copy_long(umemVirtual *ctx, char *dst, char const *src,
                                                 size_t nbytes) {
-  if (overlap((uintptr_t)dst, (uintptr_t)src, nbytes))
+  uintptr_t to = (uintptr_t)dst, from = (uintptr_t)src;
+  if ((to < from ? from - to : to - from) < nbytes)
     memmove(dst, src, nbytes); /* pieces of several threads would overwrite one another's source */
   else if (nbytes < shared_from)
     umem_copy_bytes(dst, src, nbytes);

@@ -336,20 +336,22 @@ static void copy_near(void *job, unsigned i) {
 
 /* ---- all channels ---- */
 
-/* Makes the channels' streams wait for what is queued on the stream of state. Waits see an event as
- * it was recorded last before them, so that a channel's own will do. Channels must not be drawn
- * into a capture that another thread has begun by now. */
-static bool wait_for_stream(Stage *stage, umemCudaState const *state) {
-  umemCudaRt const *rt = stage->gpu->rt;
-  void *event = stage->channels[0]->events[0];
-  int error = rt->event_record(event, state->stream);
-  if (!error && umem_can(stage->ctx, umemOrdered) && umemCudaState_is_captured(state)) return false;
-  for (unsigned i = 0; i < stage->count && !error; i++) {
-    error = rt->stream_wait(stage->channels[i]->stream, event);
-    stage->channels[i]->broken = error;
+/* Makes the channels wait for what is queued on the stream of ctx, by an event. Waits see it as it
+ * was recorded last before them, so that one of the channels' own will do. False, with nothing
+ * recorded, if the stream is being captured, also by another thread since this copy began: the
+ * channels must not be drawn into that. */
+static bool wait_for_stream(umemVirtual *ctx, umemCudaState const *state,
+                            umemCudaChannel *const *channels, unsigned count, void *event,
+                            int *error) {
+  umemCudaRt const *rt = state->gpu->rt;
+  *error = rt->event_record(event, state->stream);
+  bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
+  for (unsigned i = 0; i < count && !captured && !*error; i++) {
+    *error = rt->stream_wait(channels[i]->stream, event);
+    channels[i]->broken |= *error != umemCudaSuccess;
   }
-  if (error) rt->last_error();
-  return !error;
+  if (captured && *error) rt->last_error();
+  return !captured;
 }
 
 /* One thread drains slower than the driver, but fills a little faster. */
@@ -387,8 +389,13 @@ static void measure_pieces(Stage *stage) {
 /* What fails before the first transfer is not recorded: the caller's own copy meets what is really
  * wrong. */
 static bool begin(Stage *stage, umemCudaState const *state) {
+  int error;
   take_channels(stage);
-  if (stage->count < least_channels(stage) || !wait_for_stream(stage, state)) return false;
+  if (stage->count < least_channels(stage)) return false;
+  bool waits = wait_for_stream(stage->ctx, state, stage->channels, stage->count,
+                               stage->channels[0]->events[0], &error);
+  if (waits && error) stage->gpu->rt->last_error();
+  if (!waits || error) return false;
   measure_pieces(stage);
   stage->caller = pthread_self();
   return true;
@@ -471,64 +478,20 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
  * a transfer only when it needs its chunk, or has nothing else to do. */
 
 /* One thread. */
-typedef struct Carrier {
-  umemVirtual *ctx, *src;
-  umemVirtual *host; /* what chunks are to the methods of src */
-  umemCudaGpu *gpu;
+typedef struct Sender {
+  Stage stage;     /* of one channel */
+  Worker worker;   /* of that channel */
+  umemCopyRun run; /* the piece that is filled; the only one of runs */
+  umemCudaRuns runs;
+  umemVirtual *src;
   umemFeed *feed;
-  umemCudaChannel *channel;
   umemCopyPiece moving[umemChannelChunks]; /* on its way from each chunk; nbytes 0: none */
-  uint64_t begin[umemChannelChunks];       /* as of umem_route_clock */
   umemVirtual *followed; /* the channel waits for what was queued on it when this copy began */
   uintptr_t followed_for;
-} Carrier;
-
-static bool is_good(Carrier *self, umemCopyPiece const *piece, int error) {
-  return umemCuda_check(self->ctx, self->gpu, error, "cannot copy %zu bytes to GPU %d",
-                        piece->nbytes, self->gpu->device);
-}
-
-/* ---- the two ways of a piece ---- */
-
-/* In no scope, because the methods of the source may use CUDA, too. */
-static bool fill_for(Carrier *self, unsigned b, umemCopyPiece const *piece) {
-  char *memory = self->channel->chunks[b]->memory;
-  uint64_t before = umem_thread.failures, begin = umem_route_clock();
-  if (umem_cpu_reads(self->src)) {
-    memcpy(memory, (void const *)piece->src_adr, piece->nbytes);
-    umem_note_between(NULL, &pinned, umemWayMemcpy, piece->nbytes, self->feed->threads, begin);
-  } else {
-    umemOpenStep share;
-    umem_share_begin(&share, self->feed->threads);
-    umem_fill_buffer(self->src, piece->src_adr, self->host, memory, piece->nbytes);
-    umem_share_end(&share);
-  }
-  return umem_thread.failures == before;
-}
-
-/* Lets the channel wait for what is queued on the piece's context. Waits see an event as it was
- * recorded last before them, so that the chunk's own will do. False, with nothing recorded, if the
- * stream is being captured: the channel must stay outside of that. */
-static bool wait_for_context(Carrier *self, unsigned b, umemCopyPiece const *piece, int *error) {
-  umemCudaRt const *rt = self->gpu->rt;
-  umemCudaState const *state = umemCuda_state_of(piece->dst);
-  *error = umemCudaSuccess;
-  if (self->followed == piece->dst && self->followed_for == piece->copy) return true;
-  *error = rt->event_record(self->channel->events[b], state->stream);
-  if (umem_can(piece->dst, umemOrdered) && umemCudaState_is_captured(state)) {
-    if (*error) rt->last_error();
-    return false;
-  }
-  if (!*error) *error = rt->stream_wait(self->channel->stream, self->channel->events[b]);
-  self->channel->broken |= *error != umemCudaSuccess;
-  if (*error) return true;
-  self->followed = piece->dst;
-  self->followed_for = piece->copy;
-  return true;
-}
+} Sender;
 
 /* As any other copy, which knows what to say in a capture. In no scope. */
-static void copy_alone(Carrier *self, umemCopyPiece const *piece) {
+static void copy_alone(Sender *self, umemCopyPiece const *piece) {
   uint64_t before = umem_thread.failures;
   self->feed->about(self->feed, piece);
   umem_copy_run(self->src, piece->src_adr, piece->dst, piece->dst_adr, piece->nbytes);
@@ -538,84 +501,60 @@ static void copy_alone(Carrier *self, umemCopyPiece const *piece) {
 
 /* Starts the transfer of a piece that chunk b holds. In the scope. False: the piece has no
  * transfer. */
-static bool start_for(Carrier *self, unsigned b, umemCopyPiece const *piece, bool *refused) {
-  int error;
-  *refused = !wait_for_context(self, b, piece, &error);
-  if (*refused) return false;
-  self->begin[b] = umem_route_clock();
-  if (!error) {
-    self->moving[b] = *piece;
-    error = umemCudaChannel_start(self->channel, b, (void *)piece->dst_adr, piece->nbytes,
-                                  umemCudaToDevice);
-  }
-  if (is_good(self, piece, error)) return true;
-  self->moving[b].nbytes = 0;
-  return false;
+static bool start_for(Sender *self, unsigned b, umemCopyPiece const *piece, bool *refused) {
+  umemCudaChannel *channel = self->worker.channel;
+  int error = umemCudaSuccess;
+  bool follows = self->followed == piece->dst && self->followed_for == piece->copy;
+  *refused = !follows && !wait_for_stream(piece->dst, umemCuda_state_of(piece->dst), &channel, 1,
+                                          channel->events[b], &error);
+  if (*refused || !succeeded(&self->stage, error)) return false;
+  self->followed = piece->dst;
+  self->followed_for = piece->copy;
+  if (start(&self->worker, b, (Piece){0, piece->nbytes})) self->moving[b] = *piece;
+  return self->moving[b].nbytes;
 }
 
-/* ---- chunks ---- */
-
-/* Waits for the transfer of chunk b, and ends its piece. In the scope. */
-static bool settle_for(Carrier *self, unsigned b) {
+/* Waits for the transfer of chunk b, and ends its piece, which has failed if the scope cannot be
+ * entered. */
+static bool settle_for(Sender *self, unsigned b) {
   umemCopyPiece piece = self->moving[b];
   if (!piece.nbytes) return true;
   self->feed->about(self->feed, &piece);
-  bool good = is_good(self, &piece, umemCudaChannel_settle(self->channel, b));
-  if (self->begin[b])
-    umemCuda_note(self->ctx, &pinned, true, umemWayDma, good ? piece.nbytes : 0, 0, self->begin[b]);
+  self->stage.nbytes = piece.nbytes;
+  bool good = (self->worker.inside || enter(&self->worker)) && settle(&self->worker, b);
   self->moving[b].nbytes = 0;
   self->feed->end(self->feed, &piece, good);
   return good;
 }
 
-/* Waits for both, the older one first. */
-static bool settle_all(Carrier *self, unsigned oldest) {
+/* Waits for both, the older one first, and leaves the scope. */
+static bool settle_both(Sender *self, unsigned oldest) {
   bool good = settle_for(self, oldest);
-  return settle_for(self, 1 - oldest) && good;
+  good = settle_for(self, 1 - oldest) && good;
+  leave(&self->worker);
+  return good;
 }
 
-/* Waits for both from outside of the scope. Where that cannot be entered any more, the pieces have
- * failed. */
-static bool enter_and_settle(Carrier *self, unsigned oldest) {
-  umemCudaScope scope;
-  if (!self->moving[0].nbytes && !self->moving[1].nbytes) return true;
-  for (unsigned b = 0; b < umemChannelChunks; b++) {
-    unsigned chunk = (oldest + b) % umemChannelChunks;
-    if (!self->moving[chunk].nbytes) continue;
-    self->feed->about(self->feed, &self->moving[chunk]);
-    if (umemCudaScope_enter(&scope, self->ctx, self->gpu)) {
-      bool good = settle_all(self, oldest);
-      umemCudaScope_leave(&scope);
-      return good;
-    }
-    umemCopyPiece piece = self->moving[chunk];
-    self->moving[chunk].nbytes = 0;
-    self->feed->end(self->feed, &piece, false);
-  }
-  return false;
-}
-
-/* ---- the loop ---- */
-
-/* The next piece; first, if there is none, waits for the transfers, because then there may be
- * one. */
-static bool next_piece(Carrier *self, unsigned b, size_t most, umemCopyPiece *piece) {
+/* The next piece. If there is none, waits for the transfers: then there may be one. */
+static bool next_piece(Sender *self, unsigned b, size_t most, umemCopyPiece *piece) {
   if (self->feed->next(self->feed, most, piece)) return true;
-  bool waited = self->moving[0].nbytes || self->moving[1].nbytes;
-  return waited && enter_and_settle(self, b) && self->feed->next(self->feed, most, piece);
+  return (self->moving[0].nbytes || self->moving[1].nbytes) && settle_both(self, b) &&
+         self->feed->next(self->feed, most, piece);
 }
 
 /* Fills chunk b, which is free, and sends it; then waits for the other chunk, which is next. All
  * that in one scope, as each costs as much as a transfer of 10 KiB. False: stop. In no scope. */
-static bool send_for(Carrier *self, unsigned b, umemCopyPiece const *piece) {
-  umemCudaScope scope;
-  self->feed->about(self->feed, piece);
+static bool send_for(Sender *self, unsigned b, umemCopyPiece const *piece) {
+  Worker *worker = &self->worker;
   bool started = false, refused = false, other = true;
-  if (fill_for(self, b, piece) && umemCudaScope_enter(&scope, self->ctx, self->gpu)) {
+  self->feed->about(self->feed, piece);
+  self->run = (umemCopyRun){piece->src_adr, piece->dst_adr, piece->nbytes, umemRunWaits};
+  self->stage.nbytes = piece->nbytes;
+  if (move(worker, worker->channel->chunks[b]->memory, (Piece){0, piece->nbytes}) &&
+      (worker->inside || enter(worker)))
     started = start_for(self, b, piece, &refused);
-    if (started || refused) other = settle_for(self, 1 - b);
-    umemCudaScope_leave(&scope);
-  }
+  if (started || refused) other = settle_for(self, 1 - b);
+  leave(worker);
   if (refused)
     copy_alone(self, piece);
   else if (!started)
@@ -623,15 +562,13 @@ static bool send_for(Carrier *self, unsigned b, umemCopyPiece const *piece) {
   return (started || refused) && other;
 }
 
-static void carry(Carrier *self, size_t most) {
+static void send_all(Sender *self, size_t most) {
   umemCopyPiece piece;
   unsigned b = 0;
   for (; next_piece(self, b, most, &piece) && send_for(self, b, &piece); b = 1 - b) {
   }
-  enter_and_settle(self, b);
+  settle_both(self, b);
 }
-
-/* ---- the method ---- */
 
 /* As for single copies: what the CPU or a GPU has to wait for, or a disk gives to the GPU itself,
  * has routes of its own. */
@@ -646,13 +583,18 @@ bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   if (!takes(src, state->gpu)) return false;
   umemCudaChannel *channel = umemCudaChannel_open(ctx, state->gpu);
   if (!channel) return false;
-  Carrier self = {.ctx = ctx,
-                  .src = src,
-                  .host = &state->buffers.host.super,
-                  .gpu = state->gpu,
-                  .feed = feed,
-                  .channel = channel};
-  carry(&self, umemCudaChannel_room(channel));
+  Sender self = {.stage = {.ctx = ctx,
+                           .gpu = state->gpu,
+                           .direction = umemCudaToDevice,
+                           .other = umem_cpu_reads(src) ? NULL : src,
+                           .buffers = &state->buffers.host.super,
+                           .count = feed->threads},
+                 .src = src,
+                 .feed = feed};
+  self.worker = (Worker){.stage = &self.stage, .channel = channel};
+  self.runs = (umemCudaRuns){&self.run, &self.run.nbytes, 1};
+  self.stage.runs = &self.runs;
+  send_all(&self, umemCudaChannel_room(channel));
   umemCudaChannel_close(ctx, channel);
   return true;
 }

@@ -58,12 +58,6 @@ static umemScheme const *find_scheme(char const *name) {
   return NULL;
 }
 
-/* The scheme of this name, also where umem_open cannot construct its contexts. */
-static umemScheme const *find_named(char const *name) {
-  umemKind const *kind = umem_find_kind(name);
-  return kind ? &kind->scheme : find_scheme(name);
-}
-
 /* ---- names for messages ---- */
 
 /* Appends one more, after ", ". What has no room is cut. */
@@ -170,7 +164,8 @@ umemStatusType umem_register_scheme(umemScheme const *scheme) {
 /* The method table of the kind of this name; NULL, with a status on ctx, where it is unknown. */
 static struct umemVtbl const *table_of(umemVirtual *ctx, char const *name) {
   umemNames known = {"", 0};
-  umemScheme const *scheme = name ? find_named(name) : NULL;
+  umemKind const *kind = name ? umem_find_kind(name) : NULL;
+  umemScheme const *scheme = kind ? &kind->scheme : name ? find_scheme(name) : NULL;
   if (scheme && scheme->vtbl) return scheme->vtbl;
   if (scheme)
     return UMEM_FAIL_NULL(
@@ -200,8 +195,7 @@ void *umem_find_layer(void *ctx, char const *kind) {
 
 /* ==== the values of places and options ==== */
 
-/* Each unit is 1024 times the one before. */
-static char const size_units[] = "KMGT";
+static char const size_units[] = "KMGT"; /* each is 1024 times the one before */
 
 /* ---- what would be right ---- */
 
@@ -234,11 +228,11 @@ static char const *right_for(umemOption const *option, char *buffer) {
     return "the number of a device, from 0";
   case umemWordOption:
   case umemWordsOption:
-    break;
+    list_words(option->words, words, sizeof words);
+    snprintf(
+        buffer, UMEM_MESSAGE_SIZE, "%s%s",
+        option->kind == umemWordOption ? "one of " : "some of these, joined by \",\": ", words);
   }
-  list_words(option->words, words, sizeof words);
-  snprintf(buffer, UMEM_MESSAGE_SIZE, "%s%s",
-           option->kind == umemWordOption ? "one of " : "some of these, joined by \",\": ", words);
   return buffer;
 }
 
