@@ -286,12 +286,12 @@ static __attribute__((noinline)) bool watch_direct(umemVirtual *self, umemVirtua
   return umem_step_hook(&(umemStep){.src = src, .dst = dst, .nbytes = nbytes}, direct_job, &copy);
 }
 
-/* Whether self, which is src or dst, does the copy. A context without plan_copy says so by doing
- * it. */
-static inline __attribute__((always_inline)) bool does(umemVirtual *self, umemVirtual *src,
-                                                       uintptr_t src_adr, umemVirtual *dst,
-                                                       uintptr_t dst_adr,
-                                                       umemLayout const *layout) {
+/* Whether self, which is src or dst, has done the copy. A context without plan_copy decides that in
+ * copy_direct. */
+static inline __attribute__((always_inline)) bool copies_alone(umemVirtual *self, umemVirtual *src,
+                                                               uintptr_t src_adr, umemVirtual *dst,
+                                                               uintptr_t dst_adr,
+                                                               umemLayout const *layout) {
   if (!UMEM_SLOT(self, copy_direct)) return false;
   bool plans = UMEM_SLOT(self, plan_copy);
   if (plans && !self->vptr->plan_copy(self, src, src_adr, dst, dst_adr, layout)) return false;
@@ -302,15 +302,10 @@ static inline __attribute__((always_inline)) bool does(umemVirtual *self, umemVi
   return self->vptr->copy_direct(self, src, src_adr, dst, dst_adr, layout);
 }
 
-static inline bool one_does(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                            uintptr_t dst_adr, umemLayout const *layout) {
-  return does(src, src, src_adr, dst, dst_adr, layout) ||
-         (dst != src && does(dst, src, src_adr, dst, dst_adr, layout));
-}
-
 bool umem_copy_direct(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                       umemLayout const *layout) {
-  return one_does(src, src_adr, dst, dst_adr, layout);
+  return copies_alone(src, src, src_adr, dst, dst_adr, layout) ||
+         (dst != src && copies_alone(dst, src, src_adr, dst, dst_adr, layout));
 }
 
 /* ---- runs ---- */
@@ -319,7 +314,7 @@ static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_a
                                                umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
   if (UMEM_SLOT(src, copy_direct) || UMEM_SLOT(dst, copy_direct)) {
     umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
-    if (one_does(src, src_adr, dst, dst_adr, &layout)) return;
+    if (umem_copy_direct(src, src_adr, dst, dst_adr, &layout)) return;
   }
   Plan plan;
   if (!make_plan(&plan, src, dst, nbytes)) return;

@@ -238,7 +238,7 @@ static umemCudaDirection direction_of(umemVirtual const *src, umemVirtual const 
 
 /* Whether a GPU can use the addresses of one side, and either a GPU or the CPU those of the
  * other. */
-static bool is_ours(umemVirtual *src, umemVirtual *dst, umemLayout const *layout) {
+static bool gpu_can_copy(umemVirtual *src, umemVirtual *dst, umemLayout const *layout) {
   bool gpu_reads = umem_can(src, umemDeviceAccessible);
   bool gpu_writes = umem_can(dst, umemDeviceAccessible);
   if (gpu_reads && gpu_writes) return true;
@@ -248,7 +248,7 @@ static bool is_ours(umemVirtual *src, umemVirtual *dst, umemLayout const *layout
 
 /* Whether the copy may be unfinished on return: not where host memory may be pageable, and not
  * after a failure, when its blocks may go at once. */
-static bool may_go_on(Copy const *copy, umemVirtual *src, umemVirtual *dst, int error) {
+static bool may_be_unfinished(Copy const *copy, umemVirtual *src, umemVirtual *dst, int error) {
   bool pinned = umem_can(src, umemDeviceAccessible) && umem_can(dst, umemDeviceAccessible);
   return umem_can(copy->leader, umemOrdered) &&
          ((pinned && !error) || umemCudaState_is_captured(copy->state));
@@ -368,7 +368,7 @@ static Mover mover_of(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
                       umemLayout const *layout, umemCudaBoxes *boxes) {
   umemVirtual *other = ctx == src ? dst : src;
   if (UMEM_SLOT(other, upstream)) return coreMoves; /* it wants to see the copy */
-  if (is_ours(src, dst, layout) && (!layout->rank || goes_in_boxes(boxes, src, dst, layout)))
+  if (gpu_can_copy(src, dst, layout) && (!layout->rank || goes_in_boxes(boxes, src, dst, layout)))
     return gpuMoves;
   if (!is_buffered(src, dst, layout)) return coreMoves;
   if (umem_is_captured(ctx)) return nothingMoves;
@@ -390,8 +390,8 @@ static void refuse_captured(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst
 }
 
 /* By cuFile if it can, else through pinned chunks in several threads, else through one buffer. */
-static void stage(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
-                  uintptr_t dst_adr, size_t nbytes) {
+static void copy_staged(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                        uintptr_t dst_adr, size_t nbytes) {
   bool to_device = ctx == dst;
   umemVirtual *other = to_device ? src : dst;
   umemCudaState *state = umemCuda_state_of(ctx);
@@ -471,7 +471,7 @@ static void copy_by_gpu(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
   open_peer(&copy, src, dst);
   uint64_t begin = umem_route_clock();
   int error = start(&copy, boxes, src_adr, dst_adr, layout);
-  if (!may_go_on(&copy, src, dst, error)) {
+  if (!may_be_unfinished(&copy, src, dst, error)) {
     int last = umemCudaState_finish(state);
     if (!error) error = last;
   } else if (!error) {
@@ -494,7 +494,7 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
     copy_by_gpu(src, src_adr, dst, dst_adr, layout, &boxes, NULL, 0);
     break;
   case stagingMoves:
-    stage(ctx, src, src_adr, dst, dst_adr, layout->item_size);
+    copy_staged(ctx, src, src_adr, dst, dst_adr, layout->item_size);
     break;
   case nothingMoves:
     refuse_captured(ctx, src, dst);
@@ -559,7 +559,7 @@ bool umemCuda_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, um
     if (runs[i].state != umemRunWaits) return false;
     all.item_size += runs[i].nbytes;
   }
-  if (is_ours(src, dst, &all)) {
+  if (gpu_can_copy(src, dst, &all)) {
     uint64_t before = umem_thread.failures;
     copy_by_gpu(src, runs[0].src_adr, dst, runs[0].dst_adr, &all, NULL, runs, count);
     if (umem_thread.failures == before) set_done(runs, count);
