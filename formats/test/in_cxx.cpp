@@ -6,9 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
 #include <unistd.h>
 
 /* ---- allocations of C++ that fail ---- */
@@ -92,6 +95,48 @@ TEST_F(FormatsTest, a_file_in_memory_is_read) {
   umem::Archive const archive(file, 0, file.info().capacity);
   EXPECT_EQ((archive.load<int, 1>("v").get(2)), 7);
   EXPECT_STREQ(archive.info("v").file, "");
+}
+
+TEST_F(FormatsTest, progress_is_reported_and_cancels) {
+  umem::Array<char, 1> large({4 << 20});
+  umem::fill(large, 'x');
+  std::string const path = path_.substr(0, path_.rfind('/')) + "/large.npz";
+  std::vector<std::uint64_t> dones;
+  std::uint64_t wanted = 0; /* bytes of the whole call */
+  auto const note = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, wanted);
+    dones.push_back(done);
+    return true;
+  };
+  auto const expect_all = [&] {
+    EXPECT_GT(dones.size(), 2u);
+    EXPECT_TRUE(std::is_sorted(dones.begin(), dones.end()));
+    EXPECT_EQ(dones.back(), wanted);
+    dones.clear();
+  };
+  auto const stop = [](std::uint64_t, std::uint64_t) { return false; };
+  auto const throws = [](std::uint64_t done, std::uint64_t) -> bool {
+    if (done > 0) throw std::out_of_range("mine");
+    return true;
+  };
+  wanted = 2 * large.size(); /* each byte is read for the checksum, too */
+  umem::save_archive(path, {{"x", umem::c_array(large)}}, {}, note, 1 << 20);
+  expect_all();
+  EXPECT_THROW(umem::save_archive(path, {{"y", umem::c_array(large)}}, {}, throws, 1 << 20),
+               std::out_of_range);
+  umem::Archive const archive(path);
+  wanted = large.size();
+  EXPECT_EQ(archive.load({"x"}, umem::Host(), note, 1 << 20).size(), 1u);
+  expect_all();
+  EXPECT_THROW(archive.load({"x"}, umem::Host(), stop), umem::cancelled_error);
+  EXPECT_THROW(archive.load({"x"}, umem::Host(), throws, 1 << 20), std::out_of_range);
+  EXPECT_THROW(archive.load({"y"}, umem::Host(), stop), umem::index_error);
+  wanted = archive.info("x").nbytes + 128; /* with the header of .npy */
+  archive.check({"x"}, note, 1 << 20);
+  EXPECT_EQ(dones.back(), wanted);
+  EXPECT_THROW(archive.check({"x"}, stop), umem::cancelled_error);
+  EXPECT_EQ(umem_thread_status(), umemOK); /* nothing is left of what was thrown */
+  unlink(path.c_str());
 }
 
 /* Each call either succeeds, or fails with a memory error and leaves nothing behind. */

@@ -7,8 +7,12 @@
  *     auto v = model.load<float, 2>("w", umem::Cuda());            // a copy on the GPU
  *     std::vector<umem::CArray> all = model.load(model.names(), umem::Cuda());   // in one call
  *     umem::save_archive("new.safetensors", {{"w", umem::c_array(u)}, {"v", all[0]}});
+ *     model.load(model.names(), umem::Cuda(),                                    // with a bar
+ *                [](std::uint64_t done, std::uint64_t total) { return show(done, total); });
  *
- * Arrays keep what they need of the archive. Functions throw as umem/formats.h says. */
+ * Arrays keep what they need of the archive. Functions throw as umem/formats.h says.
+ * A progress that returns false ends the call with umem::cancelled_error, one that throws with its
+ * exception. */
 #ifndef UMEM_FORMATS_HPP
 #define UMEM_FORMATS_HPP
 
@@ -16,6 +20,7 @@
 #include <umem/c_array.hpp>
 #include <umem/formats.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,6 +28,26 @@
 #include <vector>
 
 namespace umem {
+
+/* Called with how far a call is, in bytes of elements. */
+using ArchiveProgress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+
+namespace detail {
+
+/* body(options), a call of C with this progress, if it is one; throws what it has thrown. */
+template <class Options, class Body>
+void with_progress(Options options, ArchiveProgress const &progress, std::size_t step, Body body) {
+  ProgressCall<ArchiveProgress const> call{progress, nullptr};
+  if (progress) call.write(options, step);
+  try {
+    body(&options);
+  } catch (cancelled_error const &) {
+    call.rethrow();
+    throw;
+  }
+}
+
+} // namespace detail
 
 /* A file, or a set of files, of named arrays: a handle of a umemArchive. */
 class Archive {
@@ -85,21 +110,29 @@ public:
 
   /* Copies of several arrays on a context, in one call: umemArchive_load. The context must live as
    * long as they do. */
-  std::vector<CArray> load(std::vector<std::string> const &names, Context const &context) const {
+  std::vector<CArray> load(std::vector<std::string> const &names, Context const &context,
+                           ArchiveProgress const &progress = {}, std::size_t step = 0) const {
     std::vector<char const *> const texts = pointers_to(names);
     std::vector<umemArray *> made(names.size());
     std::vector<CArray> arrays;
     arrays.reserve(names.size());
-    detail::status_call(umemArchive_load, c_archive(), made.size(), texts.data(),
-                        context.c_context(), made.data(), nullptr);
+    detail::with_progress(
+        umemArchiveOptions(UMEM_ARCHIVE_OPTIONS_INIT), progress, step, [&](auto *options) {
+          detail::status_call(umemArchive_load, c_archive(), made.size(), texts.data(),
+                              context.c_context(), made.data(), options);
+        });
     for (umemArray *array : made) arrays.emplace_back(array);
     return arrays;
   }
 
   /* Compares arrays with their checksums: umemArchive_check. */
-  void check(std::vector<std::string> const &names) const {
+  void check(std::vector<std::string> const &names, ArchiveProgress const &progress = {},
+             std::size_t step = 0) const {
     std::vector<char const *> const texts = pointers_to(names);
-    detail::status_call(umemArchive_check, c_archive(), texts.size(), texts.data(), nullptr);
+    detail::with_progress(
+        umemArchiveOptions(UMEM_ARCHIVE_OPTIONS_INIT), progress, step, [&](auto *options) {
+          detail::status_call(umemArchive_check, c_archive(), texts.size(), texts.data(), options);
+        });
   }
 
   /* Borrowed. */
@@ -126,7 +159,8 @@ private:
  * file, which .npz does not have. */
 inline void save_archive(std::string const &path,
                          std::vector<std::pair<std::string, CArray>> const &arrays,
-                         std::map<std::string, std::string> const &metadata = {}) {
+                         std::map<std::string, std::string> const &metadata = {},
+                         ArchiveProgress const &progress = {}, std::size_t step = 0) {
   std::vector<char const *> names, keys, values;
   std::vector<umemArray *> handles;
   for (auto const &[name, array] : arrays) {
@@ -141,8 +175,10 @@ inline void save_archive(std::string const &path,
   options.metadata_count = keys.size();
   options.metadata_keys = keys.data();
   options.metadata_values = values.data();
-  detail::status_call(umemArchive_save, path.c_str(), names.size(), names.data(), handles.data(),
-                      &options);
+  detail::with_progress(options, progress, step, [&](auto *given) {
+    detail::status_call(umemArchive_save, path.c_str(), names.size(), names.data(), handles.data(),
+                        given);
+  });
 }
 
 } // namespace umem
