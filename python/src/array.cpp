@@ -424,6 +424,7 @@ void bind_array_parts(nb::module_ &m, nb::class_<Array> &type) {
   bind_values(m, type);
   bind_copies(m, type);
   bind_compare(m);
+  bind_reductions(m);
   bind_host(m, type);
   bind_dlpack(m, type);
 }

@@ -359,6 +359,7 @@ void bind_gather(nb::module_ &m);
 void bind_values(nb::module_ &m, nb::class_<Array> &type);
 void bind_copies(nb::module_ &m, nb::class_<Array> &type);
 void bind_compare(nb::module_ &m);
+void bind_reductions(nb::module_ &m);
 void bind_dlpack(nb::module_ &m, nb::class_<Array> &type);
 void bind_host(nb::module_ &m, nb::class_<Array> &type);
 

@@ -1,7 +1,8 @@
 /* array_buffer.cpp - the buffer protocol: memoryview(array), numpy.asarray(array). */
 #include "array.h"
 
-/* The code of module struct; NULL for types that it lacks. */
+/* The code of module struct; NULL for types that it lacks. NumPy's int64 is long where long has 64
+ * bits: of long long it makes elements of another class. */
 static char const *format_of(umemElementType type) {
   switch (type) {
   case umemBool:
@@ -13,7 +14,7 @@ static char const *format_of(umemElementType type) {
   case umemInt32:
     return "i";
   case umemInt64:
-    return "q";
+    return sizeof(long) == 8 ? "l" : "q";
   case umemUInt8:
     return "B";
   case umemUInt16:
@@ -21,7 +22,7 @@ static char const *format_of(umemElementType type) {
   case umemUInt32:
     return "I";
   case umemUInt64:
-    return "Q";
+    return sizeof(long) == 8 ? "L" : "Q";
   case umemFloat16:
     return "e";
   case umemFloat32:

@@ -554,6 +554,7 @@ BOUNDED = """
 import resource, sys, umem, umem.formats
 place = umem.File(sys.argv[1], "w+")
 archive = umem.formats.open(sys.argv[2])
+umem.set_threads(2)  # the stacks of others are address space
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + (64 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 loaded = archive.load(place)

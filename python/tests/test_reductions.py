@@ -1,5 +1,6 @@
 """Reductions on every place, beside NumPy."""
 import importlib.util
+import math
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ TYPES = ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "co
 def small_pieces(monkeypatch):
     """All arrays of these tests have several pieces."""
     monkeypatch.setattr(reductions, "_PIECE", 64)
+    monkeypatch.setattr(reductions, "_CACHED_PIECE", 64)
 
 
 @st.composite
@@ -86,6 +88,81 @@ def check(case, place):
 @given(cases())
 def test_a_file_is_reduced_as_by_numpy(case):
     check(case, umem.File())
+
+
+@st.composite
+def plain_cases(draw):
+    """Numbers of all sizes, with those at the ends of their range, and a type for the result."""
+    dtype = numpy.dtype(draw(st.sampled_from("? i1 i2 i4 i8 u1 u2 u4 u8 f4 f8".split())))
+    count = draw(st.integers(9, 300))
+    rng = numpy.random.default_rng(draw(st.integers(0, 1 << 30)))
+    if dtype.kind == "f":
+        values = rng.standard_normal(count).astype(dtype)
+        values[rng.integers(0, count, 2)] = draw(st.sampled_from([0.0, -0.0, numpy.inf, -numpy.inf, numpy.nan, 1e30]))
+        values[rng.integers(0, count)] = draw(st.sampled_from([1.0, numpy.inf, numpy.nan]))
+    else:
+        values = numpy.frombuffer(rng.bytes(count * dtype.itemsize), dtype).copy()
+        if dtype.kind != "b" and draw(st.booleans()):
+            values[rng.integers(0, count, 3)] = draw(st.sampled_from([numpy.iinfo(dtype).min, numpy.iinfo(dtype).max, 0]))
+        if dtype.kind == "b":
+            values = rng.integers(0, draw(st.integers(1, 2)), count).astype(bool)
+    if draw(st.booleans()):
+        values[:] = values[0]
+    name = draw(st.sampled_from(NAMES))
+    wants = name in ("sum", "mean", "std", "var") and draw(st.booleans())
+    types = ["f8", "f4", "i8", "i4", "u8"] if name == "sum" else ["f8", "f4"]
+    return values, name, {"dtype": draw(st.sampled_from(types))} if wants else {}
+
+
+@settings(some, max_examples=600)
+@given(plain_cases(), st.booleans())
+def test_plain_numbers_of_a_file_are_reduced_as_by_numpy(case, in_ram):
+    values, name, options = case
+    array = umem.asarray(values, place=umem.host() if in_ram else umem.File(), copy=True)
+    with numpy.errstate(all="ignore"):
+        try:
+            expected = getattr(values, name)(**options)
+        except AttributeError:
+            expected = numpy.intp(numpy.count_nonzero(values))
+        found = getattr(array, name)(**options)
+    assert type(found) is type(expected), (found, expected)
+    if expected.dtype.kind != "f":
+        assert found == expected
+        return
+    finite = values[numpy.isfinite(values)].astype("f8")
+    size = abs(finite).sum() if name == "sum" else abs(finite).max(initial=0)
+    size = size ** 2 if name == "var" else size
+    wide = {2: 1e-2, 4: 1e-5, 8: 1e-12}[expected.dtype.itemsize]
+    overflows = values.dtype == "f4" and name in ("std", "var") and numpy.isinf(expected)  # of float32: not here
+    assert overflows or numpy.allclose(found, expected, rtol=wide, atol=wide * size, equal_nan=True), (found, expected)
+
+
+def test_the_sum_of_a_file_is_as_exact_as_that_of_numpy():
+    """Numbers of 32 bits are added in 64; those of 64 bits in pairs, and the results of pieces, too."""
+    for dtype, steps in ("f4", 1), ("f8", 8):
+        values = numpy.full(100_001, 0.1, dtype)
+        file = umem.asarray(values, place=umem.File(), copy=True)
+        exact = math.fsum(values.tolist())
+        assert abs(float(file.sum()) - exact) <= steps * numpy.spacing(numpy.dtype(dtype).type(exact))
+
+
+@pytest.mark.parametrize("name, values, category", [
+    ("sum", [1.7e308] * 30, "overflow"), ("mean", [numpy.inf, -numpy.inf] * 30, "invalid"), ("std", [numpy.inf, 1.0] * 30, "invalid")])
+def test_a_file_warns_as_numpy(name, values, category):
+    file = umem.asarray(numpy.array(values), place=umem.File(), copy=True)
+    with pytest.warns(RuntimeWarning, match=category):
+        getattr(file, name)()
+    with numpy.errstate(all="raise"), pytest.raises(FloatingPointError, match=category):
+        getattr(file, name)()
+    with numpy.errstate(all="ignore"):
+        getattr(file, name)()
+
+
+@pytest.mark.filterwarnings("error")
+def test_nan_does_not_warn():
+    file = umem.asarray(numpy.array([1.0, numpy.nan, 3.0] * 30), place=umem.File(), copy=True)
+    for name in NAMES:
+        getattr(file, name)()
 
 
 def test_every_place_is_reduced_as_by_numpy(place):
@@ -264,6 +341,38 @@ def test_a_failure_and_an_interrupt_end_the_reduction(set_threads, stop, error):
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(begun) < 20  # of 100 pieces
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_signal_ends_a_reduction_without_the_gil(set_threads, monkeypatch, threads):
+    monkeypatch.setattr(reductions, "_CACHED_PIECE", 1 << 10)
+    set_threads(threads)
+    file = umem.zeros(1 << 30, "uint8", umem.File())  # sparse
+
+    def stop(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            file.sum()
+        assert time.monotonic() - begin < 0.4
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_any_and_all_end_when_the_answer_is_there(set_threads):
+    set_threads(2)
+    file = umem.zeros(1 << 20, "uint8", umem.File())
+    file[3] = 1
+    umem.ledger.clear()
+    with umem.ledger.on():
+        assert file.any() and not file.all()
+    assert sum(record["calls"] for record in umem.ledger.read().values()) < 100  # of 2 * 16384
+    umem.ledger.clear()
 
 
 def test_a_thread_fails_as_the_caller_would(set_threads):

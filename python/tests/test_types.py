@@ -171,3 +171,12 @@ def test_casting_is_that_of_numpy(one, other, casting):
     else:
         with pytest.raises(umem.TypeError, match=casting):
             array.astype(other, casting=casting)
+
+
+@pytest.mark.parametrize("dtype", "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
+def test_elements_have_the_classes_of_numpy(dtype):
+    """NumPy's int64 and longlong have equal types, but other classes."""
+    array, expected = umem.zeros(3, dtype), numpy.zeros(3, dtype)
+    for made in (array.numpy(), numpy.asarray(array), numpy.from_dlpack(array), array.numpy(copy=True)):
+        assert made.dtype.char == expected.dtype.char and type(made[0]) is type(expected[0])
+    assert type(array.sum()) is type(expected.sum())

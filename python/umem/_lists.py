@@ -59,7 +59,8 @@ def from_lists(values: Any, dtype: Any = None) -> Array:
 
     flat = made.reshape(len(numbers))
     if numbers and rank < 3 and made.dtype == _ORDER[max(rank, 1)] and {*map(type, numbers)} <= {bool, int, float}:
-        memoryview(flat)[:] = buffer("q" if rank < 2 else "d", numbers)
+        elements = memoryview(flat)
+        elements[:] = buffer(elements.format, numbers)
     else:
         for i, number in enumerate(numbers):
             flat[i] = number

@@ -102,6 +102,7 @@ def _replace(scope: Any, prefix: str, owner: type | None) -> None:
         if type(member).__name__ in ("nb_func", "nb_method") and name not in _PLAIN:
             setattr(scope, name, _in_words(member, f"{prefix}{name}".removesuffix(".__init__"), owner))
         elif isinstance(member, type):
+            member.__name__ = member.__name__  # Python 3.12 and later show it with the name of the module until it is set
             _replace(member, f"{name.lstrip('_')}.", member)
 
 

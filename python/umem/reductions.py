@@ -1,8 +1,9 @@
 """Reductions of arrays on any place: sum, mean, min, ... Each is a method of umem.Array.
 
 NumPy reduces the memory itself where the CPU can read it. Elsewhere the elements pass through RAM in pieces, which several
-threads read and reduce. The pieces, and the order in which their results are joined, depend on the array alone: so does the
-rounding. On a GPU CuPy or PyTorch reduces the elements.
+threads read and reduce: those of an array of plain numbers, of which all dimensions go away, in C++ and without the GIL, in
+python/src/array_reduce.cpp; all others by NumPy. The pieces, and the order in which their results are joined, depend on the
+array alone: so does the rounding. On a GPU CuPy or PyTorch reduces the elements.
 """
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     Axis = int | Sequence[int] | None
     Key = tuple[slice, ...]
 
-_PIECE = 1 << 22  # bytes that a thread reduces at a time: they remain in a cache
+_PIECE = 1 << 22  # bytes that NumPy reduces at a time: fewer would take the GIL too often
+_CACHED_PIECE = 1 << 20  # bytes that C++ reduces at a time: they remain in the cache of a processor
 _MOST_THREADS = 16  # so that the pieces take 64 MiB at most
 
 
@@ -342,9 +344,53 @@ def _in_torch(torch: Any, array: Array, name: str, axes: tuple[int, ...], dtype:
     return found.cpu().numpy()
 
 
+def _without_gil(task: _Reduction, name: str, dtype: Any, ddof: float) -> Any:
+    """The result for plain numbers in C order, if all dimensions go away; None for others, and for other types of a result."""
+    import numpy
+
+    own = task.array.dtype.dtype
+    if len(task.axes) < len(task.shape) or own.kind not in "biuf":
+        return None
+    wide = own if own.kind == "f" else numpy.dtype("uint64" if own.kind == "u" and name == "sum" else
+                                                   "int64" if name == "sum" else "float64")
+    wanted = wide if dtype is None else numpy.dtype(dtype)
+    if wanted not in (wide, numpy.float64):
+        return None
+    work = {"mean": "sum", "var": "std"}.get(name, name)
+    if work == "sum" and own.kind == "b":
+        work = "count_nonzero"
+    found = _core._reduce(task.array, work, wanted == numpy.float64, _CACHED_PIECE)
+    if found is None:
+        return None
+    value, overflows, is_invalid = found
+    if name in ("sum", "mean", "std", "var"):
+        _report(overflows, is_invalid)
+    if name == "mean":
+        value = numpy.divide(value, task.count)
+    elif name in ("std", "var"):
+        value = numpy.divide(value, builtins.max(task.count - ddof, 0))
+        value = value if name == "var" else numpy.sqrt(value)
+    kind = {"min": own, "max": own, "any": bool, "all": bool, "argmin": numpy.intp, "argmax": numpy.intp,
+            "count_nonzero": numpy.intp}.get(name, wanted)
+    return numpy.full((1,) * len(task.shape), value, kind)
+
+
+def _report(overflows: bool, is_invalid: bool) -> None:
+    """Does as NumPy's sum does when a number overflows or is invalid, by the rules of numpy.errstate."""
+    import numpy
+
+    if overflows:
+        numpy.full(2, numpy.finfo(float).max).sum()
+    if is_invalid:
+        numpy.array([math.inf, -math.inf]).sum()
+
+
 def _in_pieces(task: _Reduction, name: str, dtype: Any, ddof: float) -> Any:
     import numpy
 
+    found = _without_gil(task, name, dtype, ddof)
+    if found is not None:
+        return found
     own = task.array.dtype.dtype
     narrow = own == numpy.float16 and dtype is None  # its sums are of float32
     if name == "count_nonzero":

@@ -331,7 +331,7 @@ UMEM_INLINE std::shared_ptr<umemVirtual> Context::layer(char const *kind,
   umemAttempt_end(&attempt);
   if (found) return {context_, found};
   bool whole = context_ && context_->vptr && attempt.ctx == c_context();
-  raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
+  umem::raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
 }
 
 UMEM_INLINE Host::Host() : Context(make_by(umemHost_ctor)) {}

@@ -269,7 +269,7 @@ UMEM_INLINE void raise_text(umemStatusType status, char const *format, ...) {
   va_start(values, format);
   std::vsnprintf(text, sizeof text, format, values);
   va_end(values);
-  raise(status, escaped(text).c_str());
+  umem::raise(status, escaped(text).c_str());
 }
 
 UMEM_INLINE void keep_thrown(std::uint64_t failures) noexcept {
@@ -297,7 +297,7 @@ UMEM_INLINE void raise_recorded(umemStatusType status) {
   std::strncpy(text, umem_thread_message(), sizeof text - 1);
   text[sizeof text - 1] = 0;
   umem_thread_clear();
-  raise(status, text);
+  umem::raise(status, text);
 }
 
 } // namespace detail

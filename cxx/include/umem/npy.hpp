@@ -66,7 +66,7 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, a
   if (status != umemOK) { /* the caller puts the name of the file before what is wrong */
     std::string const text = umem_thread_message(), function = "umem_npy_read_header: ";
     bool const named = text.compare(0, function.size(), function) == 0;
-    raise(status, text.substr(named ? function.size() : 0).c_str());
+    umem::raise(status, text.substr(named ? function.size() : 0).c_str());
   }
   NpyHeader header;
   header.type = found.descr;
@@ -236,7 +236,7 @@ template <class Function> auto of_npy_file(std::string const &path, Function con
   try {
     return functor();
   } catch (error const &failure) {
-    raise(failure.status(), escaped(("\"" + path + "\": " + failure.message()).c_str()).c_str());
+    raise_text(failure.status(), "\"%s\": %s", path.c_str(), failure.message());
   }
 }
 
