@@ -230,12 +230,14 @@ private:
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
-/* Beside as many bytes of pinned memory, which take as long as the bus does. */
+/* Beside as many bytes of pinned memory, which take as long as the bus does, and of one file: what
+ * all threads can read of the page cache. */
 void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
                std::size_t parts) {
   FilesAndGpu all(part, parts);
-  Place ram(row_named("cuda-host"));
-  Block pinned(ram.context(), part);
+  Place ram(row_named("cuda-host")), file(row_named("file"));
+  Block pinned(ram.context(), part), one(file.context(), part * parts),
+      large(all.context(), part * parts);
   auto start = [&] {
     umemTransfer *two[2] = {nullptr, nullptr};
     for (std::size_t i = 0; i < parts; i++) {
@@ -245,15 +247,26 @@ void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
     end(two[0]);
     end(two[1]);
   };
+  auto wait = [&] {
+    for (std::size_t i = 0; i < parts; i++) end(all.start(i));
+  };
   auto bus = [&] {
     for (std::size_t i = 0; i < parts; i++)
       check(umem_copy_to(ram.context(), pinned, all.context(), all.to(i), part));
   };
-  Samples samples = alternate(effort.long_rounds,
-                              {[&] { return seconds_of(start); }, [&] { return seconds_of(bus); }});
-  rows.push_back({std::to_string(parts) + " cached files to a GPU, two in flight",
-                  "pinned memory to it", Measure::speedup, 0.97, samples[0], samples[1],
-                  part * parts});
+  auto whole = [&] {
+    check(umem_copy_to(file.context(), one, all.context(), large, part * parts));
+  };
+  Samples samples = alternate(
+      effort.long_rounds, {[&] { return seconds_of(start); }, [&] { return seconds_of(bus); },
+                           [&] { return seconds_of(whole); }, [&] { return seconds_of(wait); }});
+  std::string const name = std::to_string(parts) + " cached files to a GPU, two in flight";
+  auto add = [&](char const *against, Measure measure, double target, std::size_t other) {
+    rows.push_back({name, against, measure, target, samples[0], samples[other], part * parts});
+  };
+  add("pinned memory to it", Measure::speedup, 0.97, 1);
+  add("one copy of one file", Measure::speedup, 0.97, 2);
+  add("one file after the other", Measure::speedup, 1, 3);
 }
 
 /* The next part arrives while work(i) goes on with the one before. The work takes somewhat longer
@@ -333,7 +346,7 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_kvikio(effort, rows, 4 * parts * part);
 #endif
   add_queued(effort, rows);
-  add_files(effort, rows, part, 4 * parts);
+  add_files(effort, rows, 2 * part, 4 * parts);
 #ifdef UMEM_BENCH_CUDA
   add_ahead_on_gpu(effort, rows, part, parts);
 #endif

@@ -101,6 +101,9 @@ typedef struct umemFeed {
    * now on. Otherwise record a failure first. If a piece is ended too early, the program gets a
    * block with old bytes; if it is never ended, umemBlocks_next waits for ever. */
   void (*end)(struct umemFeed *feed, umemCopyPiece const *piece, bool done);
+  /* The context of src_adr of the piece that next has handed out last. It has the methods and the
+   * capabilities of the context src that copy_pieces was called with. */
+  umemVirtual *src;
 } umemFeed;
 
 /* How far a run of a list is. */
@@ -303,12 +306,12 @@ struct umemVtbl {
 
   /* Copies the pieces that feed hands out from src to memory of ctx, until next says that there
    * will be none, and ends them all. For a device that transfers one piece while the CPU prepares
-   * the next one (umem/blocks.h). Several threads call this at the same time; all contexts are
-   * umemConcurrent. Copies by methods of src are done when these return. Returns true, also if a
-   * piece has failed. Returns false, and has called no function of feed and recorded nothing, if it
-   * has no such route from src: umem then copies the blocks by its other routes. If it returns true
-   * and leaves pieces, umem calls it again. Adaptors leave it NULL: blocks then reach the upstream
-   * through copy_direct. Default: false. */
+   * the next one (umem/blocks.h; long copies of umem/transfer.h). Several threads call this at the
+   * same time; all contexts are umemConcurrent. Copies by methods of src are done when these
+   * return. Returns true, also if a piece has failed. Returns false, and has called no function of
+   * feed and recorded nothing, if it has no such route from src: umem then copies by its other
+   * routes. If it returns true and leaves pieces, umem copies them. Adaptors leave it NULL: blocks
+   * then reach the upstream through copy_direct. Default: false. */
   bool (*copy_pieces)(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
   /* Returns where other libraries find this memory: a umemDLDeviceCode, or another device code of

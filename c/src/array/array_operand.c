@@ -112,11 +112,8 @@ bool umem_array_is_here(umemVirtual *ctx, umemCapability access) {
   if (umem_is_plain_host(ctx)) return true;
   if (!(access == umemReadable ? umem_cpu_reads(ctx) : umem_cpu_writes(ctx))) return false;
   if (access == umemWritable && umem_can(ctx, umemDeviceShared)) return false;
-  for (umemVirtual *layer = ctx; layer; layer = umem_upstream_of(layer)) {
-    if (!UMEM_SLOT(layer, upstream)) return true;
-    if (UMEM_SLOT(layer, copy_direct) != umemAdaptor_copy_direct) return false;
-  }
-  return false; /* a layer is not constructed any more */
+  umemVirtual *mover = umemAdaptor_mover(ctx); /* NULL: it is not constructed any more */
+  return mover && !UMEM_SLOT(mover, upstream);
 }
 
 /* ---- boxes and runs ---- */

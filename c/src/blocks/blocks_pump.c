@@ -235,7 +235,8 @@ static void read_by_copies(Reader *self, unsigned threads) {
 
 static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
-  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece},
+  umemVirtual *src = job->pump->slots.plan.given.source.ctx;
+  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece, src},
                  .pump = job->pump,
                  .number = SIZE_MAX};
   char const *function = umem_thread.function;

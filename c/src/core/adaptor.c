@@ -138,6 +138,12 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
   return true;
 }
 
+umemVirtual *umemAdaptor_mover(umemVirtual *ctx) {
+  while (ctx && UMEM_SLOT(ctx, copy_direct) == umemAdaptor_copy_direct && UMEM_SLOT(ctx, upstream))
+    ctx = umem_upstream_of(ctx);
+  return ctx;
+}
+
 bool umemAdaptor_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                            size_t count) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);

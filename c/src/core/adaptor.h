@@ -160,6 +160,9 @@ void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *tha
  * layer sees the copy and contexts without an adaptor keep their plans. */
 bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout);
+/* The layer that copies of ctx reach unchanged by those above. NULL, with a failure, where one is
+ * not constructed any more. */
+umemVirtual *umemAdaptor_mover(umemVirtual *ctx);
 /* Hands the runs to the upstream. */
 bool umemAdaptor_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                            size_t count);

@@ -490,7 +490,7 @@ static void report(umemMeter *self, size_t arrived) {
   if (self->report(self, arrived)) stopped = NULL;
 }
 
-void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
+size_t umemMeter_note(umemMeter *self, size_t at, size_t nbytes) {
   umemLock_acquire(&self->lock);
   if (at == self->arrived) {
     self->arrived += nbytes;
@@ -500,6 +500,11 @@ void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
   }
   size_t arrived = self->arrived;
   umemLock_release(&self->lock);
+  return arrived;
+}
+
+void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
+  size_t arrived = umemMeter_note(self, at, nbytes);
   if (reports_here(self)) report(self, arrived);
 }
 

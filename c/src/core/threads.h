@@ -96,8 +96,12 @@ umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_ad
 /* Returns how many bytes to copy: all of the run. */
 size_t umemMeter_take(umemMeter *self);
 
-/* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived. Any thread.
- * Calls report if it is the caller's, which must be in no scope of a GPU and hold no lock. */
+/* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived. Returns how
+ * many have from there on. Any thread. */
+size_t umemMeter_note(umemMeter *self, size_t at, size_t nbytes);
+
+/* umemMeter_note, which calls report if the thread is the caller's. That must be in no scope of a
+ * GPU and hold no lock. */
 void umemMeter_add(umemMeter *self, size_t at, size_t nbytes);
 
 /* Calls wait if this is the caller's thread, and stops the meter if it returns false. For methods

@@ -483,7 +483,6 @@ typedef struct Sender {
   Worker worker;   /* of that channel */
   umemCopyRun run; /* the piece that is filled; the only one of runs */
   umemCudaRuns runs;
-  umemVirtual *src;
   umemFeed *feed;
   umemCopyPiece moving[umemChannelChunks]; /* on its way from each chunk; nbytes 0: none */
   umemVirtual *followed; /* the channel waits for what was queued on it when this copy began */
@@ -494,7 +493,7 @@ typedef struct Sender {
 static void copy_alone(Sender *self, umemCopyPiece const *piece) {
   uint64_t before = umem_thread.failures;
   self->feed->about(self->feed, piece);
-  umem_copy_run(self->src, piece->src_adr, piece->dst, piece->dst_adr, piece->nbytes);
+  umem_copy_run(self->feed->src, piece->src_adr, piece->dst, piece->dst_adr, piece->nbytes);
   if (umem_thread.failures == before) umem_synchronize(piece->dst);
   self->feed->end(self->feed, piece, umem_thread.failures == before);
 }
@@ -550,6 +549,7 @@ static bool send_for(Sender *self, unsigned b, umemCopyPiece const *piece) {
   self->feed->about(self->feed, piece);
   self->run = (umemCopyRun){piece->src_adr, piece->dst_adr, piece->nbytes, umemRunWaits};
   self->stage.nbytes = piece->nbytes;
+  self->stage.other = umem_cpu_reads(self->feed->src) ? NULL : self->feed->src;
   if (move(worker, worker->channel->chunks[b]->memory, (Piece){0, piece->nbytes}) &&
       (worker->inside || enter(worker)))
     started = start_for(self, b, piece, &refused);
@@ -586,10 +586,8 @@ bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   Sender self = {.stage = {.ctx = ctx,
                            .gpu = state->gpu,
                            .direction = umemCudaToDevice,
-                           .other = umem_cpu_reads(src) ? NULL : src,
                            .buffers = &state->buffers.host.super,
                            .count = feed->threads},
-                 .src = src,
                  .feed = feed};
   self.worker = (Worker){.stage = &self.stage, .channel = channel};
   self.runs = (umemCudaRuns){&self.run, &self.run.nbytes, 1};

@@ -43,6 +43,12 @@ typedef enum umemTransferState {
   umemTransferEnded
 } umemTransferState;
 
+/* Transfers in the order in which they are served. */
+typedef struct umemTransferLine {
+  umemTransfer *first, *last;
+  size_t count;
+} umemTransferLine;
+
 /* The lock of transfer_serve.c protects all members but those that are atomic. A transfer belongs
  * to the thread that has set its state to moving, which reads and writes the rest without the
  * lock. */
@@ -52,6 +58,7 @@ struct umemTransfer {
   uintptr_t src_adr, dst_adr;
   size_t nbytes;
   umemTransferList *list;    /* owned; or NULL */
+  umemVirtual *from, *to;    /* that a feed copies between; NULL: no feed can */
   umemLayout layout;         /* rank 0: a run. Its arrays, and at, follow the struct */
   size_t *at;                /* index of the first item that is not copied yet */
   bool whole;                /* is one piece */
@@ -77,6 +84,7 @@ struct umemTransfer {
   umemAttempt failure;    /* its contexts are NULL when one of them has ended */
   pthread_cond_t changed; /* of the state */
   bool listed;
+  umemTransferLine *line;              /* that it is in */
   struct umemTransfer *before, *after; /* in its line */
   struct umemTransfer *newer, *older;  /* in the list */
 };
@@ -159,6 +167,41 @@ bool umemTransfer_names(umemTransfer const *self, umemVirtual const *ctx);
 
 /* Completes the failure and the route of a transfer that ends. Also with the lock. */
 void umemTransfer_close(umemTransfer *self);
+
+/* ---- long ones to a GPU: transfer_feed.c ---- */
+
+typedef struct umemTransferFeed umemTransferFeed;
+
+/* Sets from and to, without the lock. */
+void umemTransfer_find_feed(umemTransfer *self);
+
+/* The feed that runs, and takes transfers such as self; or NULL. With the lock. */
+umemTransferFeed *umemTransfer_feed_of(umemTransfer const *self);
+
+/* Its line, to which the caller adds a transfer. With the lock. */
+umemTransferLine *umemTransferFeed_line(umemTransferFeed *self);
+
+/* What it needs of those that serve transfers. With the lock: take a transfer out of its line for
+ * the calling thread, put it at the end of one, end what the thread has claimed, and move those
+ * that a feed takes to its line. */
+typedef struct umemTransferServing {
+  umemLock *lock;
+  umemTransfer *(*claim)(umemTransfer *self);
+  void (*push)(umemTransfer *self);
+  void (*end)(umemTransfer *self);
+  void (*sort_lines)(void);
+} umemTransferServing;
+
+/* Hands out the pieces of self, which has from and to, then those of transfers in the line of the
+ * feed. They end; what the method does not take is put back. With the lock, which it releases
+ * meanwhile; afterwards nothing is known of self. */
+void umemTransfer_feed(umemTransfer *self, umemTransferServing const *serving);
+
+/* Whether a feed uses ctx. With the lock. */
+bool umemTransfer_is_fed_to(umemVirtual const *ctx);
+
+/* In a child of fork. */
+void umemTransfer_forget_feeds(void);
 
 /* ---- the threads: transfer_serve.c. Takes the lock ---- */
 

@@ -33,14 +33,9 @@ static size_t const short_below = 1 << 20, least_piece = 256 << 10, shared_piece
                     longest_piece = 256 << 20;
 static uint64_t const short_time = 1000000, between_queries = 100000; /* ns */
 
-typedef struct Line {
-  umemTransfer *first, *last;
-  size_t count;
-} Line;
-
 static struct {
   umemLock lock;
-  Line brief, lengthy;
+  umemTransferLine brief, lengthy;
   umemTransfer *newest; /* list of all that have not ended, or whose failure names a context */
   unsigned servers;     /* that run, or were asked for */
   unsigned running;     /* those that have begun */
@@ -53,12 +48,14 @@ static struct {
 
 /* ---- lines and the list: with the lock ---- */
 
-static Line *line_of(umemTransfer const *self) {
+static umemTransferLine *line_of(umemTransfer const *self) {
+  umemTransferFeed *feed = umemTransfer_feed_of(self);
+  if (feed) return umemTransferFeed_line(feed);
   return self->nbytes < short_below ? &all.brief : &all.lengthy;
 }
 
 static void push(umemTransfer *self) {
-  Line *line = line_of(self);
+  umemTransferLine *line = self->line = line_of(self);
   self->after = NULL;
   self->before = line->last;
   *(line->last ? &line->last->after : &line->first) = self;
@@ -69,12 +66,19 @@ static void push(umemTransfer *self) {
 
 /* Takes it out of its line, for the calling thread. */
 static umemTransfer *claim(umemTransfer *self) {
-  Line *line = line_of(self);
+  umemTransferLine *line = self->line;
   *(self->before ? &self->before->after : &line->first) = self->after;
   *(self->after ? &self->after->before : &line->last) = self->before;
   line->count--;
   __atomic_store_n(&self->state, umemTransferMoving, __ATOMIC_RELEASE);
   return self;
+}
+
+static void sort_lines(void) {
+  for (umemTransfer *self = all.lengthy.first, *next; self; self = next) {
+    next = self->after;
+    if (umemTransfer_feed_of(self)) push(claim(self));
+  }
 }
 
 static umemTransfer *claim_next(void) {
@@ -233,9 +237,22 @@ static void adapt_piece(umemTransfer *self, uint64_t nanoseconds) {
   if (nanoseconds < short_time / 4 && self->piece < shared_piece) self->piece *= 2;
 }
 
+static void feed(umemTransfer *self) {
+  static umemTransferServing const serving = {&all.lock, claim, push, end, sort_lines};
+  self->is_long = false;
+  self->sharers = 1;
+  umemTransfer_feed(self, &serving);
+  all.long_pieces--;
+  pthread_cond_broadcast(&all.fewer);
+}
+
 /* Does a short or a long piece of what the thread has claimed. Releases the lock meanwhile. */
 static void serve_once(umemTransfer *self, size_t most) {
   bool over = false;
+  if (self->is_long && self->to && !umemTransfer_is_cancelled(self)) {
+    feed(self);
+    return;
+  }
   umemLock_release(&all.lock);
   if (self->marked) {
     over = umemTransfer_is_reached(self, false);
@@ -343,6 +360,7 @@ static void advance_queue(umemTransfer *self, bool waits) {
  * the lock, which it releases meanwhile. */
 static void advance(umemTransfer *self, uint64_t deadline) {
   bool copies = deadline == umemTransfer_for_ever || (!all.running && now() >= deadline);
+  if (umemTransfer_state(self) == umemTransferInLine && umemTransfer_feed_of(self)) copies = false;
   if (umemTransfer_state(self) == umemTransferQueued ||
       (umemTransfer_state(self) == umemTransferInLine && self->marked))
     advance_queue(self, deadline == umemTransfer_for_ever);
@@ -388,11 +406,13 @@ static void leave_context(umemVirtual *ctx) {
       advance(self, umemTransfer_for_ever);
     }
   }
+  while (umemTransfer_is_fed_to(ctx)) wait_for_change(&all.fewer, umemTransfer_for_ever);
   umemLock_release(&all.lock);
 }
 
 static void begin_child(void) {
-  all.brief = all.lengthy = (Line){NULL, NULL, 0};
+  umemTransfer_forget_feeds();
+  all.brief = all.lengthy = (umemTransferLine){NULL, NULL, 0};
   all.newest = NULL;
   all.servers = all.long_pieces = 0;
   pthread_cond_init(&all.fewer, NULL);
@@ -425,6 +445,7 @@ bool umemTransfer_is_served(void) { return servers_allowed() > 0; }
 void umemTransfer_serve(umemTransfer *self) {
   self->piece = short_below;
   self->whole = self->nbytes < short_below || umemTransfer_overlaps(self);
+  umemTransfer_find_feed(self);
   umemLock_acquire(&all.lock);
   add(self);
   push(self);

@@ -1,0 +1,307 @@
+/* transfer_feed.c - long transfers to one GPU, as one sequence of pieces.
+ *
+ * A copy to a GPU fills its pinned buffers at the beginning, and waits for them at the end. If each
+ * transfer did so by itself, the link would be idle between two. So the server that begins a
+ * transfer hands out its pieces to several threads, through the method copy_pieces
+ * (umem/virtual.h), and when all are taken, those of the next transfer to the same context.
+ * Transfers that are started meanwhile wait in the line of the feed, not in that of the servers.
+ *
+ * A thread that begins holds the transfer that it has found as if it had a piece of it, because the
+ * method may look at the contexts. The lock of transfer_serve.c protects all but constants. */
+#include "base/number.h"
+#include "core/adaptor.h"
+#include "core/context.h"
+#include "core/threads.h"
+#include "watch/transfer.h"
+
+enum { most_fed = 16, most_threads = 12 /* more gain nothing (H100, 16 cores) */ };
+static size_t const fed_from = 2 << 20, least_piece = 1 << 20, most_piece = 4 << 20,
+                    woken_for = 512 << 10; /* bytes that are worth a thread */
+
+/* A transfer whose pieces are handed out. */
+typedef struct Fed {
+  umemTransfer *transfer; /* NULL: none */
+  uintptr_t number;       /* of all that were fed; most_fed times that, and the index, names it */
+  umemMeter meter;        /* of its bytes from `before` on */
+  size_t before, taken;
+  unsigned running; /* pieces, and threads that begin with it */
+} Fed;
+
+struct umemTransferFeed {
+  umemTransferServing const *serving;
+  umemTransferLine line;
+  umemVirtual *to;
+  struct umemVtbl const *vptr; /* of all sources; as are */
+  unsigned capabilities;
+  unsigned threads, running; /* running: of all */
+  uintptr_t number;
+  Fed fed[most_fed], *current; /* current: has pieces that no thread has taken; or NULL */
+  pthread_cond_t changed;      /* there may be a piece, or nothing runs any more */
+  umemTransferFeed *next;
+};
+
+static umemTransferFeed *feeds; /* those that run */
+
+/* One thread. */
+typedef struct Feeder {
+  umemFeed feed;
+  umemTransferFeed *all;
+  Fed *first; /* held until the method calls next */
+  size_t open;
+  umemAttempt attempt;
+} Feeder;
+
+/* ---- which transfers ---- */
+
+void umemTransfer_find_feed(umemTransfer *self) {
+  if (self->whole || self->list || self->layout.rank || self->nbytes < fed_from) return;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemVirtual *from = umemAdaptor_mover(self->src), *to = umemAdaptor_mover(self->dst);
+  umemAttempt_end(&forgotten);
+  bool can = from && to && UMEM_SLOT(to, copy_pieces) && umem_can(from, umemConcurrent) &&
+             umem_can(to, umemConcurrent) && !umem_can(from, umemOrdered);
+  self->from = can ? from : NULL;
+  self->to = can ? to : NULL;
+}
+
+umemTransferFeed *umemTransfer_feed_of(umemTransfer const *self) {
+  if (!self->to) return NULL;
+  umemTransferFeed *feed = feeds;
+  while (feed && (feed->to != self->to || feed->vptr != self->from->vptr ||
+                  feed->capabilities != self->from->capabilities))
+    feed = feed->next;
+  return feed;
+}
+
+umemTransferLine *umemTransferFeed_line(umemTransferFeed *self) {
+  pthread_cond_broadcast(&self->changed);
+  return &self->line;
+}
+
+bool umemTransfer_is_fed_to(umemVirtual const *ctx) {
+  umemTransferFeed *feed = feeds;
+  while (feed && feed->to != ctx) feed = feed->next;
+  return feed;
+}
+
+/* ---- the sequence: with the lock ---- */
+
+static bool has_pieces(Fed const *fed) {
+  umemTransfer const *transfer = fed->transfer;
+  return fed->taken < transfer->nbytes && !umemTransfer_has_failed(transfer) &&
+         !umemTransfer_is_cancelled(transfer);
+}
+
+/* Ends its transfer, if nothing of that runs or will. */
+static void end_if_over(umemTransferFeed *self, Fed *fed) {
+  if (fed->running || fed == self->current) return;
+  umemLock_destroy(&fed->meter.lock);
+  self->serving->end(fed->transfer);
+  fed->transfer = NULL;
+  pthread_cond_broadcast(&self->changed);
+}
+
+static Fed *unused(umemTransferFeed *self) {
+  for (Fed *fed = self->fed; fed < self->fed + most_fed; fed++)
+    if (!fed->transfer) return fed;
+  return NULL;
+}
+
+static void begin_fed(umemTransferFeed *self, Fed *fed, umemTransfer *transfer) {
+  *fed = (Fed){.transfer = transfer,
+               .number = self->number++ * most_fed + (uintptr_t)(fed - self->fed),
+               .before = transfer->done,
+               .taken = transfer->done};
+  umemLock_init(&fed->meter.lock);
+  self->current = fed;
+}
+
+/* The transfer whose piece is to be taken next. NULL: there is none now. */
+static Fed *find_current(umemTransferFeed *self) {
+  for (;;) {
+    Fed *fed = self->current;
+    if (fed && has_pieces(fed)) return fed;
+    self->current = NULL;
+    if (fed) end_if_over(self, fed);
+    Fed *next = self->line.first ? unused(self) : NULL;
+    if (!next) return NULL;
+    begin_fed(self, next, self->serving->claim(self->line.first));
+  }
+}
+
+static void hold(Feeder *self, Fed *fed) {
+  fed->running++;
+  self->all->running++;
+}
+
+static void let_go(Feeder *self, Fed *fed) {
+  fed->running--;
+  self->all->running--;
+  end_if_over(self->all, fed);
+  if (!self->all->running) pthread_cond_broadcast(&self->all->changed);
+}
+
+static void let_first_go(Feeder *self) {
+  if (self->first) let_go(self, self->first);
+  self->first = NULL;
+}
+
+/* ---- what the method gets ---- */
+
+static void take(Feeder *self, Fed *fed, size_t most, umemCopyPiece *piece) {
+  umemTransfer *transfer = fed->transfer;
+  size_t wanted = umem_greater(least_piece, transfer->nbytes / 32 / least_piece * least_piece);
+  size_t nbytes = umem_lesser(umem_lesser(most, most_piece), wanted);
+  nbytes = umem_lesser(nbytes, transfer->nbytes - fed->taken);
+  *piece = (umemCopyPiece){.src_adr = transfer->src_adr + fed->taken,
+                           .dst_adr = transfer->dst_adr + fed->taken,
+                           .nbytes = nbytes,
+                           .dst = transfer->to,
+                           .copy = fed->number};
+  self->feed.src = transfer->from;
+  fed->taken += nbytes;
+  self->open++;
+  hold(self, fed);
+}
+
+static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
+  Feeder *self = (Feeder *)feed;
+  umemTransferFeed *all = self->all;
+  umemLock *lock = all->serving->lock;
+  Fed *fed;
+  umemLock_acquire(lock);
+  let_first_go(self);
+  while (!(fed = find_current(all)) && !self->open && all->running)
+    umemLock_wait(lock, &all->changed);
+  if (fed) take(self, fed, most, piece);
+  umemLock_release(lock);
+  return fed;
+}
+
+static Fed *fed_of(Feeder *self, umemCopyPiece const *piece) {
+  return &self->all->fed[piece->copy % most_fed];
+}
+
+/* Names the transfer in messages, and in the ledger. */
+static void name(umemTransfer *transfer) {
+  umem_thread.function = transfer->function;
+  umem_thread.step = transfer->watch ? &transfer->watch->step : NULL;
+}
+
+static void about_piece(umemFeed *feed, umemCopyPiece const *piece) {
+  name(fed_of((Feeder *)feed, piece)->transfer);
+}
+
+/* With the lock. */
+static void note_piece(Feeder *self, Fed *fed, umemCopyPiece const *piece, bool done) {
+  umemTransfer *transfer = fed->transfer;
+  if (done) {
+    size_t at = piece->src_adr - transfer->src_adr - fed->before;
+    size_t arrived = fed->before + umemMeter_note(&fed->meter, at, piece->nbytes);
+    __atomic_store_n(&transfer->done, arrived, __ATOMIC_RELAXED);
+  } else if (!umemTransfer_has_failed(transfer)) {
+    transfer->failure = self->attempt;
+  }
+}
+
+static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
+  Feeder *self = (Feeder *)feed;
+  Fed *fed = fed_of(self, piece);
+  if (!done && !umemAttempt_failed(&self->attempt))
+    umemVirtual_fail(piece->dst, umemRuntimeError, "%s gave no reason for a failure",
+                     umem_get_device_name(piece->dst));
+  umem_thread.step = NULL; /* it may end with the transfer */
+  if (!done) umemAttempt_end(&self->attempt);
+  umemLock_acquire(self->all->serving->lock);
+  note_piece(self, fed, piece, done);
+  self->open--;
+  let_go(self, fed);
+  umemLock_release(self->all->serving->lock);
+  if (!done) umemAttempt_begin(&self->attempt);
+}
+
+/* ---- the threads ---- */
+
+static void call_method(Feeder *self) {
+  umemTransfer *transfer = self->first->transfer;
+  name(transfer);
+  umemAttempt_begin(&self->attempt);
+  transfer->to->vptr->copy_pieces(transfer->to, transfer->from, &self->feed);
+  umemAttempt_end(&self->attempt);
+}
+
+static void feed_thread(void *data, unsigned number) {
+  (void)number;
+  umemTransferFeed *all = data;
+  Feeder self = {.feed = {all->threads, next_piece, about_piece, end_piece, NULL}, .all = all};
+  char const *function = umem_thread.function;
+  struct umemOpenStep *step = umem_thread.step;
+  umemLock_acquire(all->serving->lock);
+  self.first = find_current(all);
+  if (self.first) hold(&self, self.first);
+  umemLock_release(all->serving->lock);
+  if (!self.first) return;
+  call_method(&self);
+  umemLock_acquire(all->serving->lock);
+  let_first_go(&self);
+  umemLock_release(all->serving->lock);
+  umem_thread.function = function;
+  umem_thread.step = step;
+  if (umemAttempt_failed(&self.attempt)) umemAttempt_record(&self.attempt); /* of no piece */
+}
+
+/* ---- the feed ---- */
+
+static void open_feed(umemTransferFeed *self) {
+  umemTransfer_init_condition(&self->changed);
+  self->next = feeds;
+  feeds = self;
+  __atomic_fetch_add(&umem_transfers, 1, __ATOMIC_RELAXED); /* contexts that end look for it */
+}
+
+/* To the line of servers, or to who waits for it. */
+static void put_back(umemTransferFeed *self, umemTransfer *transfer) {
+  self->serving->push(transfer);
+  pthread_cond_broadcast(&transfer->changed);
+}
+
+/* What the method has not taken is served like any other transfer. */
+static void give_back(umemTransferFeed *self) {
+  Fed *fed = self->current;
+  self->current = NULL;
+  if (fed && has_pieces(fed)) {
+    fed->transfer->from = fed->transfer->to = NULL;
+    umemLock_destroy(&fed->meter.lock);
+    put_back(self, fed->transfer);
+  } else if (fed) {
+    end_if_over(self, fed);
+  }
+  while (self->line.first) put_back(self, self->serving->claim(self->line.first));
+}
+
+static void close_feed(umemTransferFeed *self) {
+  umemTransferFeed **link = &feeds;
+  while (*link != self) link = &(*link)->next;
+  *link = self->next;
+  give_back(self);
+  pthread_cond_destroy(&self->changed);
+  __atomic_fetch_sub(&umem_transfers, 1, __ATOMIC_RELAXED);
+}
+
+void umemTransfer_feed(umemTransfer *self, umemTransferServing const *serving) {
+  umemTransferFeed feed = {.serving = serving,
+                           .to = self->to,
+                           .vptr = self->from->vptr,
+                           .capabilities = self->from->capabilities,
+                           .threads = umem_parallel_pieces(self->nbytes, woken_for, most_threads)};
+  open_feed(&feed);
+  begin_fed(&feed, feed.fed, self);
+  serving->sort_lines();
+  umemLock_release(serving->lock);
+  umem_parallel(feed.threads, feed_thread, &feed);
+  umemLock_acquire(serving->lock);
+  close_feed(&feed);
+}
+
+void umemTransfer_forget_feeds(void) { feeds = NULL; }

@@ -1,0 +1,264 @@
+/* transfer_feed.c - long transfers to a context with the method copy_pieces (umem/virtual.h): one
+ * sequence of pieces of all that are in flight, and what becomes of what fails or is cancelled. */
+#include <limits.h>
+
+#include "core/threads.h"
+#include "failures.h"
+#include "workers.h"
+
+#include <umem/limit.h>
+
+enum { sources = 3, most = 8 << 20, asked = 512 << 10 };
+
+static umemHost from[sources], to;
+static umemLimit limit;
+static struct umemVtbl vtbl;
+static unsigned char *bytes[sources], *target;
+
+/* What the method does. */
+static struct {
+  bool held;          /* before it copies a piece; atomic */
+  bool refuses;       /* every source */
+  unsigned calls;     /* atomic, as is mixed */
+  unsigned mixed;     /* of them, those that have had pieces of several transfers */
+  uintptr_t fails_at; /* the piece with this first byte fails */
+  bool says_nothing;  /* of that */
+  bool wrong;         /* what it has got; atomic */
+} method;
+
+static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
+  umemCopyPiece piece;
+  uintptr_t first = UINTPTR_MAX;
+  bool mixed = false;
+  (void)src;
+  if (method.refuses) return false;
+  __atomic_fetch_add(&method.calls, 1, __ATOMIC_RELEASE);
+  while (feed->next(feed, asked, &piece)) {
+    umemVirtual *source = feed->src;
+    feed->about(feed, &piece);
+    mixed |= first != UINTPTR_MAX && first != piece.copy;
+    first = piece.copy;
+    while (__atomic_load_n(&method.held, __ATOMIC_ACQUIRE)) usleep(100);
+    bool fails = piece.src_adr == method.fails_at;
+    if (piece.dst != ctx || piece.nbytes > asked || !source->vptr)
+      __atomic_store_n(&method.wrong, true, __ATOMIC_RELEASE);
+    if (fails && !method.says_nothing) umemVirtual_fail(ctx, umemIOError, "it is broken");
+    memcpy((void *)piece.dst_adr, (void const *)piece.src_adr, piece.nbytes);
+    feed->end(feed, &piece, !fails);
+  }
+  if (mixed) __atomic_fetch_add(&method.mixed, 1, __ATOMIC_RELEASE);
+  return true;
+}
+
+static int set_up(void **state UNUSED) {
+  umem_thread_clear();
+  umem_set_threads(4);
+  memset(&method, 0, sizeof method);
+  bool good = umemHost_ctor(&to) == umemOK;
+  vtbl = *to.super.vptr;
+  vtbl.copy_pieces = carry;
+  to.super.vptr = &vtbl;
+  good = good && umemLimit_ctor(&limit, &to, SIZE_MAX) == umemOK;
+  target = malloc((size_t)sources * most);
+  for (size_t k = 0; k < sources; k++) {
+    good = good && umemHost_ctor(&from[k]) == umemOK && (bytes[k] = malloc(most)) != NULL;
+    for (size_t i = 0; good && i < most; i++) bytes[k][i] = (unsigned char)(i * 7 + (i >> 8) + k);
+  }
+  return good && target ? 0 : -1;
+}
+
+static int tear_down(void **state UNUSED) {
+  for (size_t k = 0; k < sources; k++) {
+    umem_dtor(&from[k]);
+    free(bytes[k]);
+  }
+  umem_dtor(&limit);
+  umem_dtor(&to);
+  free(target);
+  umem_set_threads(0);
+  return !method.wrong && umem_thread_status() == umemOK ? 0 : -1;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+static unsigned char *target_of(size_t k) { return target + k * most; }
+
+static umemTransfer *start(size_t k, size_t nbytes, void *dst) {
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&from[k], (uintptr_t)bytes[k], dst, (uintptr_t)target_of(k), nbytes, NULL,
+                       &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+static void expect_arrived(size_t k, umemTransfer *transfer, size_t nbytes) {
+  assert_ok(umemTransfer_wait(transfer));
+  assert_memory_equal(target_of(k), bytes[k], nbytes);
+  assert_ok(umemTransfer_release(transfer));
+}
+
+static void hold(bool held) { __atomic_store_n(&method.held, held, __ATOMIC_RELEASE); }
+
+static void await_call(void) {
+  while (!__atomic_load_n(&method.calls, __ATOMIC_ACQUIRE)) usleep(100);
+}
+
+/* Three transfers are in flight when the first piece is copied. */
+static void start_all(umemTransfer *transfers[sources], void *dst) {
+  hold(true);
+  for (size_t k = 0; k < sources; k++) {
+    transfers[k] = start(k, most - k * 12345, dst);
+    if (!k) await_call();
+  }
+  hold(false);
+}
+
+TEST(pieces_of_the_next_one_follow) {
+  umemTransfer *transfers[sources];
+  start_all(transfers, &to);
+  for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most - k * 12345);
+  assert_true(method.mixed > 0); /* else the link was idle between two */
+}
+
+TEST(adaptors_that_pass_copies_on_are_passed) {
+  umemTransfer *transfers[sources];
+  start_all(transfers, &limit);
+  for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most - k * 12345);
+  assert_true(method.mixed > 0);
+}
+
+TEST(what_the_method_refuses_is_copied) {
+  umemTransfer *transfers[sources];
+  method.refuses = true;
+  for (size_t k = 0; k < sources; k++) transfers[k] = start(k, most, &to);
+  for (size_t k = sources; k-- > 0;) expect_arrived(k, transfers[k], most);
+  assert_int_equal(method.calls, 0);
+}
+
+/* That of the second transfer: the others arrive. */
+static void expect_one_failure(umemStatusType type, char const *text) {
+  umemTransfer *transfers[sources];
+  uint64_t done, total;
+  method.fails_at = (uintptr_t)bytes[1] + 2 * asked;
+  start_all(transfers, &to);
+  assert_int_equal(umemTransfer_wait(transfers[1]), type);
+  assert_non_null(strstr(umem_thread_message(), text));
+  assert_ok(umemTransfer_progress(transfers[1], &done, &total));
+  assert_true(done <= 2 * asked && total == most - 12345);
+  assert_memory_equal(target_of(1), bytes[1], done);
+  umem_thread_clear();
+  umem_clear_status(&to);
+  assert_ok(umemTransfer_release(transfers[1])); /* it was returned */
+  expect_arrived(0, transfers[0], most);
+  expect_arrived(2, transfers[2], most - 2 * 12345);
+}
+
+TEST(a_failure_is_that_of_its_transfer) { expect_one_failure(umemIOError, "it is broken"); }
+
+TEST(a_failure_without_a_reason_is_one) {
+  method.says_nothing = true;
+  expect_one_failure(umemRuntimeError, "gave no reason");
+}
+
+/* Cancelled while a thread copies a piece of it, and others wait behind it. */
+TEST(a_cancelled_one_takes_no_further_pieces) {
+  umemTransfer *transfers[sources];
+  uint64_t done;
+  hold(true);
+  transfers[0] = start(0, most, &to);
+  await_call();
+  for (size_t k = 1; k < sources; k++) transfers[k] = start(k, most, &to);
+  umemTransfer_cancel(transfers[0]);
+  umemTransfer_cancel(transfers[1]);
+  hold(false);
+  for (size_t k = 0; k < 2; k++) {
+    assert_int_equal(umemTransfer_wait(transfers[k]), umemCancelledError);
+    assert_ok(umemTransfer_progress(transfers[k], &done, NULL));
+    assert_true(done <= (k ? 0 : 4 * asked)); /* a piece of each thread */
+    umem_thread_clear();
+    assert_ok(umemTransfer_release(transfers[k]));
+  }
+  umem_clear_status(&to);
+  expect_arrived(2, transfers[2], most);
+}
+
+typedef struct Ending {
+  pthread_t thread;
+  umemVirtual *ctx;
+  bool over; /* atomic */
+} Ending;
+
+static void *end_context(void *argument) {
+  Ending *ending = argument;
+  umem_dtor(ending->ctx);
+  __atomic_store_n(&ending->over, true, __ATOMIC_RELEASE);
+  return NULL;
+}
+
+/* That of the source of the first one waits for its pieces only, that of the target for all. */
+static void expect_end_waits(void *ctx) {
+  umemTransfer *transfers[sources];
+  Ending ending = {.ctx = ctx};
+  hold(true);
+  for (size_t k = 0; k < sources; k++) {
+    transfers[k] = start(k, most, &to);
+    if (!k) await_call();
+  }
+  assert_int_equal(pthread_create(&ending.thread, NULL, end_context, &ending), 0);
+  usleep(20000);
+  assert_false(__atomic_load_n(&ending.over, __ATOMIC_ACQUIRE));
+  hold(false);
+  pthread_join(ending.thread, NULL);
+  for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most);
+}
+
+TEST(a_source_that_ends_waits_for_its_bytes) {
+  expect_end_waits(&from[0]);
+  assert_ok(umemHost_ctor(&from[0]));
+}
+
+TEST(a_target_that_ends_waits_for_all) {
+  umem_dtor(&limit);
+  expect_end_waits(&to);
+  assert_ok(umemHost_ctor(&to));
+  assert_ok(umemLimit_ctor(&limit, &to, SIZE_MAX));
+}
+
+/* Random sizes, waits and cancels, by several threads. */
+typedef struct Starter {
+  pthread_t thread;
+  unsigned k;
+  bool wrong;
+} Starter;
+
+static void *start_often(void *argument) {
+  Starter *self = argument;
+  unsigned random = self->k + 1;
+  for (int i = 0; i < 40 && !self->wrong; i++) {
+    umemTransfer *transfer = NULL;
+    random = random * 1103515245 + 12345;
+    size_t nbytes = (random >> 8) % most + 1;
+    bool cancels = !(random >> 28 & 3);
+    self->wrong = umem_start(&from[self->k], (uintptr_t)bytes[self->k], &to,
+                             (uintptr_t)target_of(self->k), nbytes, NULL, &transfer) != umemOK;
+    if (self->wrong) break;
+    if (cancels) umemTransfer_cancel(transfer);
+    if (random >> 30) umemTransfer_wait_for(transfer, 1000);
+    umemStatusType result = umemTransfer_wait(transfer);
+    umemTransfer_release(transfer);
+    bool arrived = result == umemOK && !memcmp(target_of(self->k), bytes[self->k], nbytes);
+    self->wrong = !arrived && !(cancels && result == umemCancelledError);
+    umem_thread_clear();
+    memset(target_of(self->k), 0, nbytes);
+  }
+  return NULL;
+}
+
+TEST(all_arrive_in_any_order) {
+  Starter starters[sources] = {{.k = 0}, {.k = 1}, {.k = 2}};
+  for (size_t k = 0; k < sources; k++)
+    assert_int_equal(pthread_create(&starters[k].thread, NULL, start_often, &starters[k]), 0);
+  for (size_t k = 0; k < sources; k++) pthread_join(starters[k].thread, NULL);
+  for (size_t k = 0; k < sources; k++) assert_false(starters[k].wrong);
+  umem_clear_status(&to);
+}
