@@ -181,7 +181,18 @@ static void log_decisions(int file, int level) {
   umem_set_decision_hook(static_cast<umemDecision>(level), write_decision, &own);
 }
 
+/* While a call waits for a server: Ctrl-C, and what handlers of other signals raise, ends it. */
+static bool look_for_signals(void *) noexcept {
+  if (!Py_IsInitialized()) return true;
+  Gil gil;
+  if (has_exception()) return false;
+  if (PyErr_CheckSignals() == 0) return true;
+  keep_exception();
+  return false;
+}
+
 void bind_callbacks(nb::module_ &m) {
+  umem_set_wait_hook(look_for_signals, nullptr);
   m.def("_set_failure_hook", set_hook, nb::arg("function").none(),
         nb::sig("def _set_failure_hook(function: object) -> typing.Any"),
         "Sets the function that sees each failure; returns the one before.");

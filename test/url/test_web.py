@@ -1,5 +1,6 @@
 """Objects of web servers: nginx over http, TLS and HTTP/2, and a proxy that misbehaves."""
 import os
+import signal
 import threading
 import time
 
@@ -322,6 +323,30 @@ def test_lies_are_refused(change):
 def test_such_an_object_is_not_opened(change):
     with Proxy(DATA.tobytes(), edit=change) as proxy, pytest.raises(umem.Error):
         umem.Url(proxy.url + "/data", retries=1, stall_ms=500)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["opening", "reading"])
+def test_a_signal_ends_what_waits_for_a_silent_server(opened):
+    def raise_(*_):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, raise_)
+    timer = threading.Timer(1, os.kill, (os.getpid(), signal.SIGUSR1))
+    try:
+        with Proxy(DATA.tobytes(), edit=lambda request, reply: setattr(reply, "wait", 0 if opened and not request.number else 60)) as proxy:
+            begin = time.monotonic()
+            with pytest.raises(Interrupted):
+                timer.start()
+                with umem.open(proxy.url + "/data") as place:
+                    umem.at(place, 0, 10, "uint8").to("host:")
+            assert time.monotonic() - begin < 10
+    finally:
+        timer.join()
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_server_that_is_always_busy_ends_the_copy():

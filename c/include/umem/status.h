@@ -113,6 +113,16 @@ typedef void umemFailureHook(void *ctx, umemStatusType type, char const *message
  * failure. what: borrowed for the call. */
 UMEM_EXTERN void umem_report_end(char const *what);
 
+/* umem calls the hook some ten times a second, in the thread of the call, while a call waits for a
+ * server that sends nothing; false cancels the call, which fails with umemCancelledError. Copies
+ * that report how far they are, and transfers, ask their function or umemTransfer_cancel instead.
+ * No exception may leave the hook. */
+typedef bool umemWaitHook(void *data);
+
+/* Sets the wait hook of the process; NULL, the default: none. data is borrowed, as that of
+ * umem_set_failure_hook. */
+UMEM_EXTERN void umem_set_wait_hook(umemWaitHook *hook, void *data);
+
 /* Sets the failure hook of the process; NULL, the default: none. data is borrowed, and is an
  * argument of each call of the hook. A call that already runs in another thread may still use the
  * old hook and the old data. */

@@ -70,6 +70,7 @@ static inline uint64_t umemClock_now(umemClock *clock) {
 
 struct umemAttempt;
 struct umemMeter;
+struct umemWaiter;
 struct umemOpenStep;
 
 /* What every call looks at. It has the default TLS model: with initial-exec all thread variables of
@@ -96,7 +97,8 @@ typedef struct umemThread {
   unsigned number_forks;
   /* the innermost open one of a copy that is watched (watch/watch.h), or NULL */
   struct umemOpenStep *step;
-  struct umemMeter *meter; /* of the copy that reports how far it is (core/threads.h), or NULL */
+  struct umemMeter *meter;   /* of the copy that reports how far it is (core/threads.h), or NULL */
+  struct umemWaiter *waiter; /* of what can be cancelled while it waits (core/threads.h), or NULL */
   umemClock clock;
 } umemThread;
 extern _Thread_local umemThread umem_thread __attribute__((visibility("hidden")));

@@ -110,6 +110,7 @@ static inline umemThread umem_step_aside(void) {
   umem_thread.deferred = false;
   umem_thread.step = NULL;
   umem_thread.meter = NULL;
+  umem_thread.waiter = NULL;
   return running;
 }
 static inline void umem_step_back(umemThread const *running) { umem_thread = *running; }

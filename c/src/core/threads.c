@@ -64,6 +64,10 @@ static struct {
   void (*background_work)(void), (*background_lost)(void);
 } pool = {.work = PTHREAD_COND_INITIALIZER, .keep = workers_most};
 
+static umemLock hook_lock; /* protects the hook of calls that wait, and its data */
+static umemWaitHook *wait_hook;
+static void *wait_hook_data;
+
 static unsigned wanted_threads; /* as set, 0 for the default; atomic */
 
 /* ---- how many ---- */
@@ -334,6 +338,7 @@ static void begin_child(void) {
 __attribute__((constructor(101))) static void open_pool(void) {
   umemLock_init(&pool.lock);
   umemLock_init(&data_lock);
+  umemLock_init(&hook_lock);
   pthread_atfork(NULL, NULL, begin_child);
 }
 
@@ -508,10 +513,23 @@ void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
   if (reports_here(self)) report(self, arrived);
 }
 
-void umemMeter_wait(umemMeter *self) {
-  if (!reports_here(self)) return;
-  __attribute__((cleanup(stop_unless))) umemMeter *stopped = self;
-  if (self->wait(self)) stopped = NULL;
+/* ---- calls that wait ---- */
+
+void umem_set_wait_hook(umemWaitHook *hook, void *data) {
+  umemLock_acquire(&hook_lock);
+  wait_hook = hook;
+  wait_hook_data = data;
+  umemLock_release(&hook_lock);
+}
+
+bool umem_goes_on(void) {
+  if (umem_thread.waiter) return umem_thread.waiter->goes_on(umem_thread.waiter);
+  umemLock_acquire(&hook_lock);
+  umemWaitHook *hook = wait_hook;
+  void *data = wait_hook_data;
+  umemLock_release(&hook_lock);
+  UMEM_STEP_ASIDE(running);
+  return !hook || hook(data);
 }
 
 /* ---- public functions ---- */

@@ -79,10 +79,9 @@ typedef struct umemMeter {
   /* The first bytes from the piece on have arrived. Returns whether to go on. An exception of C++
    * may leave it. */
   bool (*report)(struct umemMeter *self, size_t arrived);
-  bool (*wait)(struct umemMeter *self); /* the same where nothing has arrived for a while */
-  bool over;                            /* cancelled, or something has failed; atomic */
-  umemLock lock;                        /* protects the others */
-  size_t arrived;                       /* all bytes up to here */
+  bool over;      /* cancelled, or something has failed; atomic */
+  umemLock lock;  /* protects the others */
+  size_t arrived; /* all bytes up to here */
   struct {
     size_t begin, end;
   } ahead[umemMeterRanges]; /* and these */
@@ -104,15 +103,23 @@ size_t umemMeter_note(umemMeter *self, size_t at, size_t nbytes);
  * GPU and hold no lock. */
 void umemMeter_add(umemMeter *self, size_t at, size_t nbytes);
 
-/* Calls wait if this is the caller's thread, and stops the meter if it returns false. For methods
- * that wait for others longer than a user would. */
-void umemMeter_wait(umemMeter *self);
-
 /* No report follows. */
 void umemMeter_stop(umemMeter *self);
 
 static inline bool umemMeter_is_over(umemMeter const *self) {
   return __atomic_load_n(&self->over, __ATOMIC_RELAXED);
 }
+
+/* ==== calls that wait for others longer than a user would ==== */
+
+/* Who knows whether this thread's call is cancelled: of a copy that reports or of a transfer. */
+typedef struct umemWaiter {
+  bool (*goes_on)(struct umemWaiter *self);
+} umemWaiter;
+
+/* Whether a call that waits goes on: what the waiter of this thread says, or else the wait hook of
+ * the process. Call it some ten times a second, in the thread of the call, with no lock held. An
+ * exception of C++ may leave it. */
+bool umem_goes_on(void);
 
 #endif

@@ -389,14 +389,21 @@ static Buffer *next_queued(umemS3Upload *upload) {
   return first;
 }
 
+/* Only calls of the program can be cancelled. */
+static bool never_ends(umemWaiter *self) {
+  (void)self;
+  return true;
+}
+
 /* A thread without its variables leaves the parts to whoever waits for them. */
 static void *serve(void *data) {
   Sender *sender = data;
   umemS3Upload *upload = sender->upload;
   bool serves = umem_worker_has_data();
   Buffer *buffer;
+  umemWaiter patient = {never_ends};
   umemLock_acquire(&upload->lock);
-  if (serves) umem_thread.function = "an upload";
+  if (serves) umem_thread.function = "an upload", umem_thread.waiter = &patient;
   while (serves && (buffer = next_queued(upload))) send_buffer(upload, buffer);
   sender->state = senderEnded;
   upload->running--;

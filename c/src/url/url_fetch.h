@@ -166,6 +166,7 @@ typedef struct umemFetchJob {
   size_t count;
   size_t piece, room;       /* bytes of a request at most, and of a buffer */
   umemMeter *meter;         /* NULL: none */
+  pthread_t caller;         /* the thread of the copy */
   size_t *left;             /* bytes of each run that are not there; NULL: of one run; atomic */
   uint64_t until, deadline; /* ns; 0: none */
   pthread_mutex_t lock;     /* of the next byte to ask for: that of a run, after skip bytes */

@@ -23,9 +23,11 @@ enum {
   most_lanes = 16,        /* threads that read for one copy */
   lane_bytes = 8 << 20,   /* a copy has a further one for so many bytes */
   buffer_bytes = 2 << 20, /* what contexts for GPUs lend pinned */
-  full_ms = 1,            /* after which a lane without a request looks whether it may have one */
   poll_ms = 100           /* after which a thread looks at what others have stopped */
 };
+
+/* After which a lane without a request looks at what others do. */
+static struct timespec const idle_time = {0, 100 * 1000};
 
 /* ==== lanes ==== */
 
@@ -255,19 +257,28 @@ static bool wait_for_some(umemLane *lane, int timeout) {
   return !code || fail_multi(lane, code);
 }
 
-/* Lets the program cancel what no request has ended for a while. */
-static void note_silence(umemFetchJob *job, bool ended, uint64_t *since) {
-  uint64_t now = umemFetch_now();
-  if (!ended && now - *since < poll_ms * umem_ns_of_ms) return;
-  if (!ended && job && job->meter) umemMeter_wait(job->meter);
-  *since = now;
+/* Whether this is the thread of the call, which alone may report and be cancelled. */
+static bool is_caller(umemFetchJob const *job) {
+  return !job || pthread_equal(job->caller, pthread_self());
 }
 
-/* Whether this thread, which has nothing to do, waits for others: it alone reports how far the copy
- * is, and learns that the program cancels it. */
-static bool must_report(umemFetchJob const *job) {
-  return job && job->meter && pthread_equal(job->meter->caller, pthread_self()) &&
-         __atomic_load_n(&job->inflight, __ATOMIC_RELAXED);
+/* Lets the program cancel what no request has ended for a while. False with a status. */
+static bool goes_on(umemLane *lane, umemFetchJob *job, bool ended, uint64_t *since) {
+  uint64_t now = umemFetch_now();
+  if (!ended && now - *since < poll_ms * umem_ns_of_ms) return true;
+  *since = now;
+  if (ended || !is_caller(job) || umem_goes_on()) return true;
+  if (job && job->meter) {
+    umemMeter_stop(job->meter); /* it records why */
+    return true;
+  }
+  return UMEM_FAIL(lane->fetch->ctx, umemCancelledError, "cannot %s %s: cancelled",
+                   job ? "read" : lane->slot->call->what, lane->fetch->label);
+}
+
+/* Whether a thread that has nothing to do waits for others. */
+static bool must_wait(umemFetchJob const *job) {
+  return job && is_caller(job) && __atomic_load_n(&job->inflight, __ATOMIC_RELAXED);
 }
 
 /* Does requests of the job, or the one that a slot has, until there are no more. False with a
@@ -278,11 +289,14 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
     int timeout;
     if (job && is_over(job)) return true;
     if (job && !begin_requests(lane, job, &full)) return false;
-    if (!lane->busy && !full && !must_report(job)) return true;
+    if (!lane->busy && !full && !must_wait(job)) return true;
     if (is_late(lane, deadline) || !look_at_slots(lane, &timeout) || !perform(lane, &ended))
       return false;
-    if (!ended && !wait_for_some(lane, lane->busy ? timeout : full_ms)) return false;
-    note_silence(job, ended, &since);
+    if (!lane->busy)
+      nanosleep(&idle_time, NULL);
+    else if (!ended && !wait_for_some(lane, timeout))
+      return false;
+    if (!goes_on(lane, job, ended, &since)) return false;
   }
 }
 
@@ -299,10 +313,12 @@ typedef struct Work {
   umemFetchJob *job;
   umemLane *lane; /* NULL: there is none */
   uint64_t unfinished;
+  bool good; /* false: the others begin nothing more */
 } Work;
 
-/* Also when an exception of C++ passes, which a report of the meter has thrown. */
+/* Also when an exception of C++ passes, which a report has thrown. */
 static void end_work(Work *work) {
+  if (!work->good) __atomic_store_n(&work->job->over, true, __ATOMIC_RELAXED);
   __atomic_fetch_sub(&work->job->lanes, 1, __ATOMIC_RELAXED);
   if (!work->lane) return;
   stop_lane(work->lane); /* no request uses the buffers any more */
@@ -316,11 +332,10 @@ static void read_lane(void *data, unsigned piece) {
   umemFetchJob *job = data;
   if (__atomic_load_n(&job->over, __ATOMIC_RELAXED)) return;
   __atomic_fetch_add(&job->lanes, 1, __ATOMIC_RELAXED);
-  __attribute__((cleanup(end_work))) Work work = {job, NULL, umem_unfinished_so_far()};
+  __attribute__((cleanup(end_work))) Work work = {job, NULL, umem_unfinished_so_far(), false};
   work.lane = take_lane(job->fetch);
   if (work.lane) work.lane->busy = 0;
-  if (!work.lane || !drive(work.lane, job, job->deadline))
-    __atomic_store_n(&job->over, true, __ATOMIC_RELAXED);
+  work.good = work.lane && drive(work.lane, job, job->deadline);
 }
 
 /* How long a request is: shorter ones for a short copy, so that there are many at a time. */
@@ -373,6 +388,7 @@ bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_
                                                           .runs = runs,
                                                           .count = count,
                                                           .meter = meter,
+                                                          .caller = pthread_self(),
                                                           .until = umem_thread.until,
                                                           .lock = PTHREAD_MUTEX_INITIALIZER,
                                                           .turn = PTHREAD_MUTEX_INITIALIZER};

@@ -71,6 +71,7 @@ static bool overlaps(Progress const *copy) {
 
 typedef struct Steps {
   umemMeter meter; /* of the piece that is copied now */
+  umemWaiter waiter, *outer;
   Progress const *copy;
   size_t step;     /* from report to report, in bytes */
   size_t piece;    /* bytes of the next one */
@@ -94,8 +95,9 @@ static bool report_of_meter(umemMeter *self, size_t done) {
   return report_steps(steps, steps->done + done);
 }
 
-static bool repeat_of_meter(umemMeter *self) {
-  Steps *steps = (Steps *)self;
+/* For who waits: the last report once more. */
+static bool repeat_report(umemWaiter *self) {
+  Steps *steps = (Steps *)((char *)self - offsetof(Steps, waiter));
   steps->cancelled = !report(steps->copy, steps->reported);
   return !steps->cancelled;
 }
@@ -161,23 +163,29 @@ static bool copy_part(Steps *steps, umemLayout const *layout, ptrdiff_t src_offs
 
 /* ---- the copy ---- */
 
-static void destroy_lock(Steps *steps) { umemLock_destroy(&steps->meter.lock); }
+/* Also when an exception of C++ passes. */
+static void end_steps(Steps *steps) {
+  umem_thread.waiter = steps->outer;
+  umemLock_destroy(&steps->meter.lock);
+}
 
 static umemStatusType copy_in_steps(Progress const *copy) {
   size_t step = copy->options->step ? copy->options->step : default_step;
   if (overlaps(copy)) step = SIZE_MAX;
   umemStatusType settled = settle(copy); /* where that is refused, nothing may be queued */
   if (settled != umemOK) return settled;
-  __attribute__((cleanup(destroy_lock)))
+  __attribute__((cleanup(end_steps)))
   Steps steps = {.meter = {.src = copy->src,
                            .dst = copy->dst,
                            .caller = pthread_self(),
-                           .report = report_of_meter,
-                           .wait = repeat_of_meter},
+                           .report = report_of_meter},
+                 .waiter = {repeat_report},
+                 .outer = umem_thread.waiter,
                  .copy = copy,
                  .step = step,
                  .piece = copy->nbytes < long_copy ? step : umem_greater(step, long_copy)};
   umemLock_init(&steps.meter.lock);
+  umem_thread.waiter = &steps.waiter;
   uint64_t before = umem_thread.failures;
   steps.cancelled = !report(copy, 0);
   if (!steps.cancelled && copy->layout)

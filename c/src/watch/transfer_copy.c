@@ -248,10 +248,6 @@ static bool goes_on(umemMeter *meter, size_t arrived) {
   return !umemTransfer_is_cancelled(self) && (arrived < meter->nbytes || !self->others_wait());
 }
 
-static bool waits_on(umemMeter *meter) {
-  return !umemTransfer_is_cancelled(((Served *)meter)->transfer);
-}
-
 /* Returns how many bytes were copied, from the first one on. */
 static size_t move_long_piece(umemTransfer *self, size_t nbytes) {
   umemMeter *outer = umem_thread.meter;
@@ -262,8 +258,7 @@ static size_t move_long_piece(umemTransfer *self, size_t nbytes) {
                              .nbytes = nbytes,
                              .rest = umemTransfer_rest(self),
                              .caller = pthread_self(),
-                             .report = goes_on,
-                             .wait = waits_on},
+                             .report = goes_on},
                    .transfer = self,
                    .before = self->done};
   umemMeter *meter = &served.meter;
@@ -341,9 +336,20 @@ static size_t move(umemTransfer *self, size_t most) {
   return move_run(self, most);
 }
 
+typedef struct Patience {
+  umemWaiter waiter;
+  umemTransfer const *transfer;
+} Patience;
+
+static bool is_wanted(umemWaiter *self) {
+  return !umemTransfer_is_cancelled(((Patience *)self)->transfer);
+}
+
 /* What the ledger notes belongs to the transfer. */
 void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   NAME_START(self);
+  Patience patience = {{is_wanted}, self};
+  umemWaiter *waiter = umem_thread.waiter;
   struct umemOpenStep *outer = umem_thread.step;
   unsigned sharers = umem_thread.sharers;
   uint64_t done = self->done;
@@ -351,7 +357,9 @@ void umemTransfer_copy_piece(umemTransfer *self, size_t most) {
   if (self->watch) umem_thread.step = &self->watch->step;
   if (self->staged) umem_thread.sharers = self->sharers;
   umemAttempt_begin(&attempt);
+  umem_thread.waiter = &patience.waiter;
   size_t nbytes = move(self, most);
+  umem_thread.waiter = waiter;
   umemAttempt_end(&attempt);
   umem_thread.step = outer;
   umem_thread.sharers = sharers;

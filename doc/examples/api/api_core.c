@@ -4,6 +4,7 @@
 #undef NDEBUG
 #include <assert.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -276,6 +277,13 @@ static void print_failure(void *ctx, umemStatusType type, char const *message, v
 static void watch_failures(void) { umem_set_failure_hook(print_failure, stderr); }
 /* [/] */
 
+/* [umem_set_wait_hook] */
+static volatile sig_atomic_t interrupted; /* a handler of SIGINT sets it */
+static bool is_not_interrupted(void *data) { return (void)data, !interrupted; }
+/* ... */
+static void end_by_signal(void) { umem_set_wait_hook(is_not_interrupted, NULL); }
+/* [/] */
+
 static void status(umemHost *ram) {
   /* [umem_is_ok umem_get_status umem_get_message umem_get_status_name umem_clear_status] */
   umem_free(ram, umem_alloc(ram, SIZE_MAX / 2)); /* fails, and the context keeps it */
@@ -300,6 +308,8 @@ static void status(umemHost *ram) {
   /* [/] */
   umem_clear_status(ram), umem_thread_clear();
   umem_set_failure_hook(NULL, NULL);
+  end_by_signal();
+  umem_set_wait_hook(NULL, NULL);
 }
 
 /* [umem_parallel_for] */

@@ -322,6 +322,55 @@ TEST(a_copy_from_a_silent_server_can_be_cancelled) {
   free(read);
 }
 
+/* Short copies and openings wait in other places. */
+
+static bool hear_nothing(void *user, UrlRequest *request) {
+  static int one = 1;
+  (void)user;
+  return serve_silence(&one, request);
+}
+
+static bool wait_twice(void *data) { return ++*(int *)data < 3; }
+
+TEST(a_short_copy_from_a_silent_server_can_be_cancelled) {
+  int requests = 0, reports = 0;
+  start(serve_silence, &requests);
+  assert_ok(open_url());
+  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
+  steps.progress = end_third;
+  steps.user = &reports;
+  time_t begin = time(NULL);
+  assert_failed(umem_copy_to_with(&url, 0, &host, (uintptr_t)got, 1000, &steps), umemCancelledError,
+                "cannot read http://127.0.0.1");
+  assert_int_equal(reports, 3);
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&url, 0, &host, (uintptr_t)got, 1000, NULL, &transfer));
+  while (__atomic_load_n(&requests, __ATOMIC_RELAXED) < 3)
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+  umemTransfer_cancel(transfer);
+  assert_int_equal(umemTransfer_wait(transfer), umemCancelledError);
+  umemTransfer_release(transfer);
+  int calls = 0;
+  umem_set_wait_hook(wait_twice, &calls);
+  assert_failed(read_bytes(0, 1000), umemCancelledError, "cancelled");
+  umem_set_wait_hook(NULL, NULL);
+  assert_int_equal(calls, 3);
+  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
+  url_server_stop(server);
+  server = NULL;
+}
+
+TEST(the_opening_of_a_silent_server_can_be_cancelled) {
+  int calls = 0;
+  start(hear_nothing, NULL);
+  umem_set_wait_hook(wait_twice, &calls);
+  time_t begin = time(NULL);
+  assert_failed(open_url(), umemCancelledError, "cannot open http://127.0.0.1");
+  umem_set_wait_hook(NULL, NULL);
+  assert_int_equal(calls, 3);
+  assert_true(time(NULL) - begin < 15);
+}
+
 /* ---- threads and children ---- */
 
 static void *read_often(void *data) {
