@@ -128,14 +128,16 @@ def measure_choices(rows, nginx, size, rounds):
             umem.set_threads(0)
 
         for count in (count for count in (1, 4, 8) if count < all_threads):
-            rows.add(f"an object over http to RAM, by {count} threads", f"umem by {all_threads}", None, lambda count=count: fewer(count), usual, rounds=rounds)
+            rows.add(f"an object over http to RAM, by {count} threads", f"umem by {all_threads}", None, lambda count=count: fewer(count), usual,
+                     rounds=rounds)
         for piece in ("1M", "4M", "16M"):
             with umem.Url(url, connections=CONNECTIONS, piece=piece) as other:
-                rows.add(f"an object over http to RAM, pieces of {piece}", "umem, pieces of 8M", None, reader(other, size, target), usual, rounds=rounds)
+                rows.add(f"an object over http to RAM, pieces of {piece}", "umem, pieces of 8M", None, reader(other, size, target), usual,
+                         rounds=rounds)
         for connections in (4, 32, 64):
             with umem.Url(url, connections=connections) as other:
-                rows.add(f"an object over http to RAM, {connections} connections", "umem, 16 connections", None, reader(other, size, target), usual,
-                         rounds=rounds)
+                rows.add(f"an object over http to RAM, {connections} connections", "umem, 16 connections", None, reader(other, size, target),
+                         usual, rounds=rounds)
 
 
 def measure_gpu(rows, nginx, size, rounds):

@@ -32,9 +32,9 @@ MUTANTS = [
     c("core/threads.c", "  if (pieces > most) pieces = most;\n", "", "more pieces than asked for"),
 
     # ---- web servers ----
-    c("url/url_reply.c", 'if (*pin->etag && strcmp(pin->etag, reply->etag))', "if (false)", "an object that has changed is read on",
+    c("url/url_fetch.c", 'if (*pin->etag && strcmp(pin->etag, reply->etag))', "if (false)", "an object that has changed is read on",
       first=("unit.url_hostile",)),
-    c("url/url_reply.c", "reply->first != first || reply->last != last)", "reply->first != first)", "a range may end elsewhere",
+    c("url/url_fetch.c", "reply->first != first || reply->last != last)", "reply->first != first)", "a range may end elsewhere",
       first=("unit.url_hostile",)),
     c("url/url_request.c", "if (!slot->wrong && size > slot->size - slot->got)", "if (!slot->wrong && size > slot->size)",
       "more bytes than asked for are written", first=("unit.url_hostile",)),
@@ -44,6 +44,21 @@ MUTANTS = [
       first=("unit.url",)),
     c("url/url_fetch.c", "  if (!allows_host(fetch, to)) return \"the server redirects to a host that is not allowed\";\n", "",
       "a redirect leads to any host", first=("unit.url_hostile",)),
+
+    c("url/url_lane.c", "    if (!lane->busy && !full && !must_wait(job)) return true;", "    if (!lane->busy && !full) return true;",
+      "a copy whose caller reads nothing cannot be cancelled", first=("unit.url",)),
+    c("url/url_lane.c", "    __atomic_fetch_add(&job->inflight, 1, __ATOMIC_RELAXED);\n", "", "several threads exceed the option connections",
+      first=("unit.url",)),
+    c("url/url_request.c", "    if (filled + part == room && !empty_buffer(slot)) return false;\n", "", "a buffer overflows", first=("contract.route",)),
+    c("url/s3_upload.c", "  if (lends && !take_back(upload, &lends)) good = false;\n", "", "a long write returns while senders read its bytes",
+      first=("unit.s3",)),
+    c("url/s3_upload.c", "  return !buffer->writers && buffer->covered == upload", "  return buffer->covered == upload",
+      "a part is sent while a thread writes to it", first=("unit.s3",)),
+    c("url/s3_upload.c", "  if (buffer->covered < size) clear_unmarked(buffer, size);\n", "", "bytes that nothing has written are what the buffer had",
+      first=("unit.s3",)),
+    c("url/s3_requests.c", "((call->reply.status == 200 && !*answer->code) ||", "(call->reply.status == 200 ||", "an error in a good answer is taken for a part",
+      first=("unit.s3",)),
+    c("url/s3_upload.c", "  upload->begins = !has;\n", "", "several uploads of one object begin", first=("unit.s3",)),
 
     # ---- whose address is it ----
     c("core/live.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
@@ -273,7 +288,8 @@ MUTANTS = [
       first=("unit.progress",)),
     c("core/threads.c", "umemMeter *stopped = self; /* also by", "umemMeter *stopped = NULL; /* also by", "threads copy on after an exception",
       first=("unit.staging_progress", "cxx.thrown")),
-    c("url/url_lane.c", "umemMeter_wait(job->meter);", ";", "a copy from a silent server cannot be cancelled", first=("unit.url",)),
+    c("url/url_lane.c", "if (ended || !is_caller(job) || umem_goes_on()) return true;", "return true;",
+      "a copy from a silent server cannot be cancelled", first=("unit.url",)),
     c("cuda/cuda_stage.c", "    umemCudaChannel_give(stage->channels[i]);\n  }\n  if (entered)", "  }\n  if (entered)", "an exception loses channels",
       first=("unit.staging_progress",)),
     c("stores/store_io.c", "  if (path->store) umemDirectPath_close(path);", "  (void)path;", "an exception leaves a descriptor",

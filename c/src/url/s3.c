@@ -1,7 +1,8 @@
 /* s3.c - objects in buckets of S3 as places: signed requests to read them, uploads to write them.
  *
  *   s3_config.c   credentials, region and server
- *   s3_upload.c   the parts of an object that is written
+ *   s3_requests.c the requests that write an object
+ *   s3_upload.c   its parts, which several threads write and send
  *   s3.c          the signer, and the place */
 #include "url/s3.h"
 #include "url/url.h"

@@ -32,6 +32,38 @@ void umemS3Config_clear(umemS3Config *config);
  * False, with a status of the thread, after a failure. */
 bool umemS3Config_url(umemS3Config const *config, char const *url, char *out);
 
+/* ==== requests that write an object ====
+ *
+ * Each records a failure on ctx, and returns false. */
+
+enum { umemS3IdMost = 1024, umemS3EtagSize = sizeof((umemFetchReply *)0)->etag };
+
+typedef struct umemS3Requests {
+  umemVirtual *ctx;
+  umemFetch *fetch;              /* borrowed, as is its URL */
+  char const *url;               /* of the object */
+  char id[3 * umemS3IdMost + 1]; /* of a multipart upload, as in a URL; "": none */
+} umemS3Requests;
+
+typedef struct umemS3Part {
+  uint64_t needed;           /* bytes of blocks in it */
+  char etag[umemS3EtagSize]; /* of the server, when it is sent; else "" */
+} umemS3Part;
+
+/* Requests a number of a multipart upload. */
+bool umemS3Requests_begin(umemS3Requests *self);
+
+/* Sends the part with this number, from 1, or, number 0, a whole object. */
+bool umemS3Requests_put(umemS3Requests *self, unsigned number, void const *bytes, uint64_t size,
+                        char etag[umemS3EtagSize]);
+
+/* Makes the object, of length bytes, of its parts. */
+bool umemS3Requests_join(umemS3Requests *self, umemS3Part const *parts, unsigned count,
+                         uint64_t length);
+
+/* Lets the server forget the parts. */
+bool umemS3Requests_abort(umemS3Requests *self);
+
 /* ==== an object that is written part by part, with bounded memory ====
  *
  * Functions that return bool record a failure on the context of the fetch, and return false. Any

@@ -3,8 +3,9 @@
  * The object is cut into parts of one size. A part that is written has a buffer: its bytes, and a
  * bit for each that says whether it was written. When all bytes of blocks in it are, it is queued,
  * and a sender takes it: a thread that lives as long as there is something to send. Then the buffer
- * is free for another part. Whoever needs a buffer waits for one that is on its way; if there is
- * none, it fails.
+ * is free for another part. Of a long write the senders take whole parts from the program's memory,
+ * and it returns when they are sent. Whoever needs a buffer waits for one that is on its way; if
+ * there is none, it fails.
  *
  * A failure of a sender ends the upload: each later call records it. The lock is never held during
  * a request. */
@@ -23,10 +24,6 @@
 enum {
   spare_buffers = 4, /* besides those in flight */
   most_senders = UMEM_URL_CONNECTIONS,
-  id_most = 1024, /* characters of the number of an upload */
-  answer_size = 8 << 10,
-  etag_size = sizeof((umemFetchReply *)0)->etag,
-  url_size = 4096 + 3 * id_most + 64
 };
 
 enum { granule = 16 }; /* of the placement of blocks: that of files */
@@ -42,6 +39,9 @@ typedef struct Buffer {
   char *bytes;      /* of part_size; owned; NULL: not allocated yet */
   uint64_t *marks;  /* behind them: a bit for each byte that was written */
   uint64_t covered; /* those */
+  /* Of a part that a long write has whole: its bytes in the program's memory, and the write, which
+   * returns when they are sent; else NULL. */
+  void const *lent, *lender;
 } Buffer;
 
 typedef struct Sender {
@@ -50,15 +50,9 @@ typedef struct Sender {
   enum { senderNone = 0, senderRuns, senderEnded } state;
 } Sender;
 
-typedef struct Part {
-  uint64_t needed;      /* bytes of blocks in it */
-  char etag[etag_size]; /* of the server, when it is sent; else "" */
-} Part;
-
 struct umemS3Upload {
   umemVirtual *ctx;
-  umemFetch *fetch;
-  char const *url;
+  umemS3Requests requests; /* its id is set once, by one thread */
   unsigned forks, connections;
   uint64_t length, part_size; /* part_size 0: not chosen */
   umemLock lock;              /* of the rest */
@@ -67,10 +61,9 @@ struct umemS3Upload {
   uint64_t end;     /* of the last block */
   Buffer *buffers;  /* owned */
   unsigned buffer_count;
-  Part *parts; /* once the size of parts is chosen: all that have blocks; owned */
+  umemS3Part *parts; /* once the size of parts is chosen: all that have blocks; owned */
   unsigned part_room;
-  char id[3 * id_most + 1]; /* of the multipart upload, as in a URL; "": none */
-  bool begins;              /* a sender requests the id */
+  bool begins; /* a sender requests the id */
   bool complete, abandoned;
   umemAttempt failure; /* if has_failed */
   bool has_failed;
@@ -78,222 +71,15 @@ struct umemS3Upload {
   unsigned running;
 };
 
-/* ==== answers of the server ==== */
-
-/* Copies the text of the first element `name` of a short XML document to out. False if there is
- * none, or it is too long, or has characters that must be escaped. */
-static bool find_element(char const *document, char const *name, char *out, size_t size) {
-  char tag[40];
-  snprintf(tag, sizeof tag, "<%s>", name);
-  char const *text = strstr(document, tag);
-  if (!text) return false;
-  text += strlen(tag);
-  size_t length = strcspn(text, "<&");
-  snprintf(tag, sizeof tag, "</%s>", name);
-  if (!length || length >= size || strncmp(text + length, tag, strlen(tag))) return false;
-  memcpy(out, text, length);
-  out[length] = 0;
-  return true;
+static char const *label_of(umemS3Upload const *upload) {
+  return umemFetch_label(upload->requests.fetch);
 }
 
-/* The word of S3 for an error: letters alone. */
-static bool find_code(char const *document, char code[64]) {
-  static char const letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.0123456789";
-  char const *error = strstr(document, "<Error");
-  return error && find_element(error, "Code", code, 64) && strspn(code, letters) == strlen(code);
-}
-
-/* Whether the server says that the same request may succeed later. */
-static bool may_pass(char const *code) {
-  static char const *const words[] = {"InternalError", "SlowDown", "RequestTimeout",
-                                      "ServiceUnavailable", "OperationAborted"};
-  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-    if (!strcmp(code, words[i])) return true;
-  return false;
-}
-
-static bool refuse_answer(umemS3Upload *upload, umemFetchCall const *call, char const *code) {
-  return UMEM_FAIL(upload->ctx, umemIOError, "cannot %s %s: HTTP status %d%s%s%s", call->what,
-                   umemFetch_label(upload->fetch), call->reply.status, *code ? " (" : "", code,
-                   *code ? ")" : "");
-}
-
-/* Sends a request, again while the server says that it may succeed later. Sets *code to the word of
- * its last error, or "". False, with a status, without an answer. */
-static bool request(umemS3Upload *upload, umemFetchCall *call, char code[64]) {
-  enum { tries = 6, first_wait_ms = 200 };
-  static char const *const headers[] = {"Content-Type: application/octet-stream"};
-  call->headers = headers;
-  call->header_count = sizeof headers / sizeof *headers;
-  for (unsigned i = 0;; i++) {
-    if (!umemFetch_call(upload->fetch, call)) return false;
-    *code = 0;
-    if (!find_code(call->answer, code) || !may_pass(code) || i + 1 == tries) return true;
-    uint64_t ms = (uint64_t)first_wait_ms << i;
-    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    nanosleep(&time, NULL); /* a signal makes it shorter */
-  }
-}
-
-/* ==== requests ==== */
-
-/* Writes the number of an upload as a part of a URL. False for what can be none. */
-static bool take_id(umemS3Upload *upload, char const *id) {
-  char *out = upload->id;
-  for (char const *c = id; *c; c++) {
-    if (*c <= ' ' || *c > '~') return false;
-    if (strchr("-._~", *c) || (*c >= '0' && *c <= '9') || ((*c | 32) >= 'a' && (*c | 32) <= 'z'))
-      *out++ = *c;
-    else
-      out += sprintf(out, "%%%02X", (unsigned)*c);
-  }
-  *out = 0;
-  return *id;
-}
-
-/* Requests the number of a multipart upload. */
-static bool begin_upload(umemS3Upload *upload) {
-  char url[url_size], answer[answer_size], id[id_most + 1], code[64];
-  snprintf(url, sizeof url, "%s?uploads=", upload->url);
-  umemFetchCall call = {.what = "begin the upload of",
-                        .method = "POST",
-                        .url = url,
-                        .body = "",
-                        .answer = answer,
-                        .answer_size = sizeof answer};
-  if (!request(upload, &call, code)) return false;
-  if (call.reply.status != 200 || *code) return refuse_answer(upload, &call, code);
-  return (find_element(answer, "UploadId", id, sizeof id) && take_id(upload, id)) ||
-         UMEM_FAIL(upload->ctx, umemIOError,
-                   "cannot begin the upload of %s: the answer of the server has no UploadId",
-                   umemFetch_label(upload->fetch));
-}
-
-/* Returns when there is a number, which one thread requests. False if that has failed. */
-static bool ensure_begun(umemS3Upload *upload) {
-  umemLock_acquire(&upload->lock);
-  while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
-  bool has = *upload->id;
-  upload->begins = !has;
-  umemLock_release(&upload->lock);
-  if (has) return true;
-  has = begin_upload(upload);
-  umemLock_acquire(&upload->lock);
-  upload->begins = false;
-  pthread_cond_broadcast(&upload->changed);
-  umemLock_release(&upload->lock);
-  return has;
-}
-
-/* Whether an answer to PUT has an ETag, as each of S3 does; copies it. */
-static bool take_etag(umemS3Upload *upload, umemFetchCall const *call, char etag[etag_size]) {
-  if (!umemFetchReply_is_strong(&call->reply) || strpbrk(call->reply.etag, "<>&"))
-    return UMEM_FAIL(upload->ctx, umemIOError, "cannot %s %s: the answer of the server has no ETag",
-                     call->what, umemFetch_label(upload->fetch));
-  strcpy(etag, call->reply.etag);
-  return true;
-}
-
-/* Sends bytes to url, and takes the ETag of the answer. */
-static bool put(umemS3Upload *upload, char const *what, char const *url, void const *bytes,
-                uint64_t size, char etag[etag_size]) {
-  char answer[answer_size], code[64];
-  umemFetchCall call = {.what = what,
-                        .method = "PUT",
-                        .url = url,
-                        .body = bytes,
-                        .body_size = size,
-                        .answer = answer,
-                        .answer_size = sizeof answer};
-  if (!request(upload, &call, code)) return false;
-  if (call.reply.status != 200 || *code) return refuse_answer(upload, &call, code);
-  return take_etag(upload, &call, etag);
-}
-
-static bool put_part(umemS3Upload *upload, unsigned part, void const *bytes, uint64_t size,
-                     char etag[etag_size]) {
-  char url[url_size], what[40];
-  if (!ensure_begun(upload)) return false;
-  snprintf(what, sizeof what, "send part %u of", part + 1);
-  snprintf(url, sizeof url, "%s?partNumber=%u&uploadId=%s", upload->url, part + 1, upload->id);
-  return put(upload, what, url, bytes, size, etag);
-}
-
-/* ---- the end of a multipart upload ---- */
+/* ==== parts: under the lock ==== */
 
 static unsigned count_parts(umemS3Upload const *upload) {
   return (unsigned)((upload->end + upload->part_size - 1) / upload->part_size);
 }
-
-/* The list of parts that makes the object; owned by the caller. NULL with a status. */
-static char *list_parts(umemS3Upload *upload, unsigned count, size_t *length) {
-  size_t const each = etag_size + 80;
-  char *list = malloc(count * each + 128);
-  if (!list)
-    return UMEM_FAIL_NULL(upload->ctx, umemMemoryError, "no memory for the list of %u parts",
-                          count);
-  char *out = list + sprintf(list, "<CompleteMultipartUpload>");
-  for (unsigned i = 0; i < count; i++)
-    out += sprintf(out, "<Part><PartNumber>%u</PartNumber><ETag>%s</ETag></Part>", i + 1,
-                   upload->parts[i].etag);
-  out += sprintf(out, "</CompleteMultipartUpload>");
-  *length = (size_t)(out - list);
-  return list;
-}
-
-/* Whether the object is there with this length, made of so many parts. */
-static bool is_there(umemS3Upload *upload, unsigned count) {
-  char answer[answer_size], code[64], end[24];
-  umemFetchCall call = {
-      .what = "look at", .method = "HEAD", .answer = answer, .answer_size = sizeof answer};
-  if (!request(upload, &call, code) || call.reply.status != 200) return false;
-  snprintf(end, sizeof end, "-%u\"", count);
-  size_t length = strlen(call.reply.etag), tail = strlen(end);
-  return call.reply.has_length && call.reply.length == upload->end && length > tail &&
-         !strcmp(call.reply.etag + length - tail, end);
-}
-
-/* Makes the object of its parts. S3 may answer 200 before it has done so, and send an error as the
- * body. A second request, after one whose answer was lost, finds no upload if the first has
- * succeeded. */
-static bool join_parts(umemS3Upload *upload) {
-  char url[url_size], answer[answer_size], code[64];
-  unsigned const count = count_parts(upload);
-  size_t length;
-  char *list = list_parts(upload, count, &length);
-  if (!list) return false;
-  snprintf(url, sizeof url, "%s?uploadId=%s", upload->url, upload->id);
-  umemFetchCall call = {.what = "complete",
-                        .method = "POST",
-                        .url = url,
-                        .body = list,
-                        .body_size = length,
-                        .answer = answer,
-                        .answer_size = sizeof answer};
-  bool answered = request(upload, &call, code);
-  free(list);
-  if (!answered) return false;
-  if (call.reply.status == 200 && !*code && strstr(answer, "<CompleteMultipartUploadResult"))
-    return true;
-  if (!strcmp(code, "NoSuchUpload") && is_there(upload, count)) return true;
-  return refuse_answer(upload, &call, code);
-}
-
-/* Lets the server forget the parts. */
-static bool abort_upload(umemS3Upload *upload) {
-  char url[url_size], answer[answer_size], code[64];
-  snprintf(url, sizeof url, "%s?uploadId=%s", upload->url, upload->id);
-  umemFetchCall call = {.what = "end the unfinished upload of",
-                        .method = "DELETE",
-                        .url = url,
-                        .answer = answer,
-                        .answer_size = sizeof answer};
-  if (!request(upload, &call, code)) return false;
-  bool done = call.reply.status / 100 == 2 || !strcmp(code, "NoSuchUpload");
-  return done || refuse_answer(upload, &call, code);
-}
-
-/* ==== parts: under the lock ==== */
 
 static uint64_t begin_of(umemS3Upload const *upload, unsigned part) {
   return part * upload->part_size;
@@ -354,9 +140,31 @@ static void clear_unmarked(Buffer *buffer, uint64_t size) {
 
 /* ==== senders ==== */
 
+/* Returns when there is a number of the upload, which one thread requests. False if that has
+ * failed. */
+static bool ensure_begun(umemS3Upload *upload) {
+  umemLock_acquire(&upload->lock);
+  while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
+  bool has = *upload->requests.id;
+  upload->begins = !has;
+  umemLock_release(&upload->lock);
+  if (has) return true;
+  has = umemS3Requests_begin(&upload->requests);
+  umemLock_acquire(&upload->lock);
+  upload->begins = false;
+  pthread_cond_broadcast(&upload->changed);
+  umemLock_release(&upload->lock);
+  return has;
+}
+
 static void keep_failure(umemS3Upload *upload, umemAttempt const *attempt) {
   if (!upload->has_failed) upload->failure = *attempt;
   upload->has_failed = true;
+}
+
+static void set_free(Buffer *buffer) {
+  buffer->state = bufferFree;
+  buffer->lent = buffer->lender = NULL;
 }
 
 /* Under the lock, which it releases meanwhile. */
@@ -364,19 +172,21 @@ static void send_buffer(umemS3Upload *upload, Buffer *buffer) {
   umemAttempt attempt;
   unsigned const part = buffer->part;
   uint64_t const size = size_of(upload, part);
-  char etag[etag_size] = "";
+  char etag[umemS3EtagSize] = "";
   buffer->state = bufferSends;
   umemLock_release(&upload->lock);
   umemAttempt_begin(&attempt);
   if (buffer->covered < size) clear_unmarked(buffer, size);
-  bool sent = put_part(upload, part, buffer->bytes, size, etag);
+  bool sent = ensure_begun(upload) &&
+              umemS3Requests_put(&upload->requests, part + 1,
+                                 buffer->lent ? buffer->lent : buffer->bytes, size, etag);
   umemAttempt_end(&attempt);
   umemLock_acquire(&upload->lock);
   if (sent)
     strcpy(upload->parts[part].etag, etag);
   else
     keep_failure(upload, &attempt);
-  buffer->state = bufferFree;
+  set_free(buffer);
   pthread_cond_broadcast(&upload->changed);
 }
 
@@ -461,7 +271,7 @@ static void join_senders(umemS3Upload *upload) {
 
 /* Whether the upload goes on. */
 static bool is_usable(umemS3Upload *upload) {
-  char const *label = umemFetch_label(upload->fetch);
+  char const *label = label_of(upload);
   if (upload->forks != umem_fork_count())
     return UMEM_FAIL(upload->ctx, umemNotSupportedError,
                      "%s is written by the parent of this process", label);
@@ -479,7 +289,7 @@ static bool reserve_parts(umemS3Upload *upload, uint64_t end) {
   unsigned count = (unsigned)((end + upload->part_size - 1) / upload->part_size);
   if (count <= upload->part_room) return true;
   unsigned room = (unsigned)umem_lesser(umemS3PartsMost, 2 * (uint64_t)count);
-  Part *more = realloc(upload->parts, room * sizeof *more);
+  umemS3Part *more = realloc(upload->parts, room * sizeof *more);
   if (!more)
     return UMEM_FAIL(upload->ctx, umemMemoryError, "no memory for the table of %u parts", room);
   memset(more + upload->part_room, 0, (room - upload->part_room) * sizeof *more);
@@ -521,7 +331,7 @@ static bool has_room(umemS3Upload *upload, uint64_t end) {
   return UMEM_FAIL(upload->ctx, umemMemoryError,
                    "%s would have %" PRIu64 " bytes: with parts of %" PRIu64 " it can have %" PRIu64
                    " (the option length chooses longer ones)",
-                   umemFetch_label(upload->fetch), end, part, part * umemS3PartsMost);
+                   label_of(upload), end, part, part * umemS3PartsMost);
 }
 
 /* The block that begins at offset, or has it. False for one that was freed. */
@@ -533,7 +343,7 @@ static bool find_block(umemS3Upload *upload, uint64_t offset, umemRangeItem *blo
 static bool begins_block(umemS3Upload *upload, uint64_t offset, umemRangeItem *block) {
   return (find_block(upload, offset, block) && block->start == offset) ||
          UMEM_FAIL(upload->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
-                   umemFetch_label(upload->fetch), offset);
+                   label_of(upload), offset);
 }
 
 /* ---- buffers ---- */
@@ -559,12 +369,12 @@ static Buffer *refuse_part(umemS3Upload *upload, unsigned part, char const *why)
   return UMEM_FAIL_NULL(upload->ctx, umemNotSupportedError,
                         "bytes of part %u of %s (from %" PRIu64 ", %" PRIu64 " each) cannot be "
                         "written: %s",
-                        part + 1, umemFetch_label(upload->fetch), begin_of(upload, part),
-                        upload->part_size, why);
+                        part + 1, label_of(upload), begin_of(upload, part), upload->part_size, why);
 }
 
-/* The buffer of the part, which may wait for one. NULL with a status. */
-static Buffer *take_buffer(umemS3Upload *upload, unsigned part) {
+/* The buffer of the part, which may wait for one; a new one has memory unless bytes are lent. NULL
+ * with a status. */
+static Buffer *take_buffer(umemS3Upload *upload, unsigned part, void const *lent) {
   for (;;) {
     if (!is_usable(upload)) return NULL;
     Buffer *buffer = buffer_of(upload, part);
@@ -573,17 +383,18 @@ static Buffer *take_buffer(umemS3Upload *upload, unsigned part) {
     if (buffer) return buffer;
     buffer = free_buffer(upload);
     if (buffer) {
-      if (!allocate_buffer(upload, buffer)) return NULL;
+      if (!lent && !allocate_buffer(upload, buffer)) return NULL;
       buffer->state = bufferFills;
       buffer->part = part;
       buffer->covered = 0;
+      buffer->lent = lent;
       return buffer;
     }
     if (!wait_for_sender(upload))
       return UMEM_FAIL_NULL(upload->ctx, umemMemoryError,
                             "%u parts of %s are incomplete, so there is no buffer for another one: "
                             "write in ascending order",
-                            upload->buffer_count, umemFetch_label(upload->fetch));
+                            upload->buffer_count, label_of(upload));
   }
 }
 
@@ -603,8 +414,9 @@ umemS3Upload *umemS3Upload_create(umemVirtual *ctx, umemFetch *fetch, char const
   umemS3Upload *upload = calloc(1, sizeof *upload);
   if (!upload) return UMEM_FAIL_NULL(ctx, umemMemoryError, "no memory for an upload");
   upload->ctx = ctx;
-  upload->fetch = fetch;
-  upload->url = url;
+  upload->requests.ctx = ctx;
+  upload->requests.fetch = fetch;
+  upload->requests.url = url;
   upload->length = length;
   upload->part_size = part;
   upload->connections = connections;
@@ -625,7 +437,7 @@ void umemS3Upload_destroy(umemS3Upload *upload) {
   if (!upload) return;
   bool const own = upload->forks == umem_fork_count();
   if (own) join_senders(upload);
-  if (own && *upload->id && !upload->complete) abort_upload(upload);
+  if (own && *upload->requests.id && !upload->complete) umemS3Requests_abort(&upload->requests);
   if (own) pthread_cond_destroy(&upload->changed);
   umemLock_destroy(&upload->lock);
   free_upload(upload);
@@ -650,7 +462,7 @@ static uint64_t alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment) {
   uint64_t start = find_place(upload, size, alignment);
   if (start == UMEM_RANGE_NONE) {
     umemVirtual_fail(upload->ctx, umemMemoryError, "no room for %" PRIu64 " bytes in %s", size,
-                     umemFetch_label(upload->fetch));
+                     label_of(upload));
     return UINT64_MAX;
   }
   if (!has_room(upload, start + size)) {
@@ -712,7 +524,7 @@ static bool write_part(umemS3Upload *upload, uint64_t offset, char const *bytes,
                        size_t size) {
   unsigned part = (unsigned)(offset / upload->part_size);
   uint64_t at = offset - begin_of(upload, part);
-  Buffer *buffer = take_buffer(upload, part);
+  Buffer *buffer = take_buffer(upload, part, NULL);
   if (!buffer) return false;
   buffer->writers++;
   umemLock_release(&upload->lock);
@@ -728,25 +540,66 @@ static bool write_part(umemS3Upload *upload, uint64_t offset, char const *bytes,
   return true;
 }
 
+/* ---- long writes: the senders read the memory of the program ---- */
+
+/* Queues a whole part, if no byte of it was written before, without a copy. */
+static bool lend_part(umemS3Upload *upload, uint64_t offset, char const *bytes,
+                      void const *lender) {
+  unsigned part = (unsigned)(offset / upload->part_size);
+  if (buffer_of(upload, part) || !is_closed(upload, part))
+    return write_part(upload, offset, bytes, 0, upload->part_size);
+  Buffer *buffer = take_buffer(upload, part, bytes);
+  if (!buffer) return false;
+  if (!buffer->lent) return write_part(upload, offset, bytes, 0, upload->part_size);
+  buffer->lender = lender;
+  buffer->covered = upload->part_size;
+  queue(upload, buffer);
+  return true;
+}
+
+/* Returns when no sender reads what was lent. False if the upload has failed. */
+static bool take_back(umemS3Upload *upload, void const *lender) {
+  for (bool any = true; any;) {
+    any = false;
+    for (unsigned i = 0; i < upload->buffer_count; i++) {
+      Buffer *buffer = &upload->buffers[i];
+      bool ends = upload->has_failed || upload->abandoned;
+      if (buffer->lender != lender) continue;
+      if (buffer->state == bufferQueued && ends)
+        set_free(buffer);
+      else
+        any = true;
+    }
+    if (any) wait_for_sender(upload);
+  }
+  return is_usable(upload);
+}
+
 static bool is_inside(umemS3Upload *upload, uint64_t offset, size_t size) {
   umemRangeItem block;
   bool inside = find_block(upload, offset, &block) && size <= block.start + block.size - offset;
   return inside || UMEM_FAIL(upload->ctx, umemIndexError,
                              "%zu bytes at offset %" PRIu64 " of %s are not inside one live block",
-                             size, offset, umemFetch_label(upload->fetch));
+                             size, offset, label_of(upload));
 }
 
 bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes, int value,
                         size_t size) {
   umemLock_acquire(&upload->lock);
   bool good = is_usable(upload) && is_inside(upload, offset, size) && choose_part_size(upload);
+  bool lends = good && bytes && size / upload->part_size >= upload->connections;
   for (size_t done = 0; good && done < size;) {
     uint64_t at = offset + done;
     size_t rest = upload->part_size - at % upload->part_size;
     size_t piece = umem_lesser(size - done, rest);
-    good = write_part(upload, at, bytes ? (char const *)bytes + done : NULL, value, piece);
+    char const *from = bytes ? (char const *)bytes + done : NULL;
+    if (lends && piece == upload->part_size)
+      good = lend_part(upload, at, from, &lends);
+    else
+      good = write_part(upload, at, from, value, piece);
     done += piece;
   }
+  if (lends && !take_back(upload, &lends)) good = false;
   umemLock_release(&upload->lock);
   return good;
 }
@@ -777,7 +630,7 @@ static bool send_all(umemS3Upload *upload) {
     if (upload->buffers[i].state == bufferFills) queue(upload, &upload->buffers[i]);
   for (unsigned part = 0; part < count_parts(upload); part++) {
     if (is_sent(upload, part) || buffer_of(upload, part)) continue;
-    Buffer *buffer = take_buffer(upload, part);
+    Buffer *buffer = take_buffer(upload, part, NULL);
     if (!buffer) return false;
     queue(upload, buffer);
   }
@@ -788,12 +641,13 @@ static bool send_all(umemS3Upload *upload) {
 
 /* An object of one part, or of none, by one request. */
 static bool put_object(umemS3Upload *upload) {
-  char etag[etag_size];
-  Buffer *buffer = upload->end ? take_buffer(upload, 0) : NULL;
+  char etag[umemS3EtagSize];
+  Buffer *buffer = upload->end ? take_buffer(upload, 0, NULL) : NULL;
   if (upload->end && !buffer) return false;
   if (buffer) clear_unmarked(buffer, upload->end);
   umemLock_release(&upload->lock);
-  bool sent = put(upload, "write", upload->url, buffer ? buffer->bytes : "", upload->end, etag);
+  char const *bytes = buffer ? buffer->bytes : "";
+  bool sent = umemS3Requests_put(&upload->requests, 0, bytes, upload->end, etag);
   umemLock_acquire(&upload->lock);
   return sent;
 }
@@ -801,7 +655,8 @@ static bool put_object(umemS3Upload *upload) {
 static bool join_all(umemS3Upload *upload) {
   if (!send_all(upload)) return false;
   umemLock_release(&upload->lock);
-  bool joined = join_parts(upload);
+  bool joined =
+      umemS3Requests_join(&upload->requests, upload->parts, count_parts(upload), upload->end);
   umemLock_acquire(&upload->lock);
   return joined;
 }
@@ -813,7 +668,7 @@ static bool make_object(umemS3Upload *upload, bool whole) {
     return UMEM_FAIL(upload->ctx, umemIOError,
                      "%s was not made: %" PRIu64 " of its %" PRIu64 " bytes were never written "
                      "(umem_flush makes it with zeros in their place)",
-                     umemFetch_label(upload->fetch), missing, upload->end);
+                     label_of(upload), missing, upload->end);
   bool single = upload->end <= upload->part_size;
   upload->complete = single ? put_object(upload) : join_all(upload);
   return upload->complete;

@@ -76,6 +76,7 @@ enum { /* CURLoption */
        umemCurlOptProtocols = 181,
        umemCurlOptKeepAlive = 213,
        umemCurlOptPipeWait = 237,
+       umemCurlOptUploadBuffer = 280,
        umemCurlOptNoConnectHeaders = 265,
        umemCurlOptWriteData = 10001,
        umemCurlOptUrl = 10002,

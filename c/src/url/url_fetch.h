@@ -2,11 +2,10 @@
  * help, and checked before a byte is used.
  *
  *   url_curl.c     finds libcurl
- *   url_reply.c    what the headers of an answer say
  *   url_request.c  one attempt after the other: what is sent, the answer, failures, retries
  *   url_lane.c     many requests at a time, and copies by them
- *   url_fetch.c    what requests share: the URL, redirects, credentials, the pin
- *   url.c      the place */
+ *   url_fetch.c    what requests share: the URL, redirects, credentials, what answers must be
+ *   url.c          the place */
 #ifndef UMEM_URL_FETCH_H
 #define UMEM_URL_FETCH_H
 
@@ -222,7 +221,7 @@ struct umemLane {
   umemSlot slot[];
 };
 
-/* ---- url_reply.c ---- */
+/* ---- url_fetch.c ---- */
 
 /* What is wrong with the headers of an answer with status 206 to a request for the bytes from first
  * to last; NULL: nothing. */
@@ -231,8 +230,6 @@ char const *umemFetchReply_check(umemFetchReply const *reply, umemFetch const *f
 
 /* Why the status of an answer to a range is final; NULL: it is not. */
 char const *umemFetchReply_refusal(int status);
-
-/* ---- url_fetch.c ---- */
 
 /* Records umemMemoryError. False. */
 bool umemFetch_no_memory(umemFetch *fetch);

@@ -384,7 +384,7 @@ static bool set_method(umemSlot *slot) {
   if (good && call && call->body)
     good = SET(slot, umemCurlOptUpload, 1L) &&
            SET(slot, umemCurlOptUploadSize, (int64_t)call->body_size) &&
-           add_header(slot, "Expect:");
+           SET(slot, umemCurlOptUploadBuffer, 512L << 10) && add_header(slot, "Expect:");
   return good && SET(slot, umemCurlOptMethod, custom ? call->method : NULL);
 }
 

@@ -1,6 +1,6 @@
 /* curl_nth.c - places behind a URL: the n-th call of libcurl, or the n-th allocation of umem,
- * fails, for every n that opening an object and copying from it make. Each time the call fails
- * with a status, nothing is left, and the next attempt works.
+ * fails, for every n that opening an object and copying from it make, or writing one. Each time
+ * the call fails with a status, nothing is left, and the next attempt works.
  *
  * Linked with --wrap=malloc,--wrap=calloc,--wrap=strdup. */
 #include "cases.h"
@@ -188,22 +188,23 @@ TEST_CASE(each_call_of_libcurl_may_fail) {
   url_server_stop(server);
 }
 
-TEST_CASE(each_allocation_may_fail) {
+typedef umemStatusType Run(UrlServer *server, umemHost *host);
+
+static void fail_each_allocation(UrlServer *server, Run *run) {
   umemHost host;
-  UrlServer *server = url_server_start(object, object_size, NULL, NULL);
   umemHost_ctor(&host);
   use_double();
   unsigned failed = 0;
   for (unsigned long at = 1;; at++) {
     allocations = 0;
     failing_one = at;
-    umemStatusType status = open_and_read(server, &host);
+    umemStatusType status = run(server, &host);
     bool met = allocations >= at;
     failing_one = 0;
     expect_nothing_left();
     if (!met) break;
     if (status == umemOK) fail_msg("allocation %lu has failed, and nothing else", at);
-    assert_int_equal(umem_thread_status(), umemMemoryError);
+    assert_int_equal(status, umemMemoryError);
     umem_thread_clear();
     failed++;
   }
@@ -211,6 +212,60 @@ TEST_CASE(each_allocation_may_fail) {
   umem_curl_double = NULL;
   umem_dtor(&host);
   url_server_stop(server);
+}
+
+TEST_CASE(each_allocation_may_fail) {
+  fail_each_allocation(url_server_start(object, object_size, NULL, NULL), open_and_read);
+}
+
+/* ---- an object of S3 that is written in two parts ---- */
+
+enum { part_size = 5 << 20 };
+
+static unsigned char written[part_size + 100];
+
+static bool answer_as_s3(void *user, UrlRequest *request) {
+  static char body[64 << 10];
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  (void)user;
+  char const *text = strcasestr(request->head, "\r\nContent-Length:");
+  bool begins = strstr(request->path, "?uploads=");
+  pthread_mutex_lock(&lock);
+  for (size_t left = text ? strtoul(text + 17, NULL, 10) : 0; left;) {
+    ssize_t n = read(request->fd, body, left < sizeof body ? left : sizeof body);
+    if (n <= 0) break;
+    left -= (size_t)n;
+  }
+  pthread_mutex_unlock(&lock);
+  char const *answer = strcmp(request->method, "POST") ? ""
+                       : begins                        ? "<UploadId>id</UploadId>"
+                                : "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>";
+  return url_head(request, "HTTP/1.1 200 OK\r\nETag: \"tag\"\r\nContent-Length: %zu\r\n",
+                  strlen(answer)) &&
+         url_send(request, answer, strlen(answer));
+}
+
+static umemStatusType write_object(UrlServer *server, umemHost *host) {
+  umemS3 place;
+  umemUrlOptions requests = UMEM_URL_OPTIONS_INIT;
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  char endpoint[64];
+  snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", url_server_port(server));
+  requests.connections = 2, requests.retries = 0;
+  options.part = part_size, options.url = &requests, options.endpoint = endpoint;
+  options.anonymous = 1;
+  umemStatusType status = umemS3_ctor_with(&place, "s3://bucket/key", "w", &options);
+  if (status != umemOK) return status;
+  uintptr_t adr = umem_alloc(&place, sizeof written);
+  if (adr != UINTPTR_MAX) umem_copy_to(host, (uintptr_t)written, &place, adr, sizeof written);
+  status = umem_thread_status();
+  if (status == umemOK) status = umem_flush(&place);
+  umem_dtor(&place);
+  return status;
+}
+
+TEST_CASE(each_allocation_of_an_upload_may_fail) {
+  fail_each_allocation(url_server_start("", 0, answer_as_s3, NULL), write_object);
 }
 
 int main(void) { return url_has_libcurl() ? run_cases(NULL, NULL) : 0; }

@@ -233,6 +233,32 @@ TEST_CASE_WITH(threads_write_one_object, open_bucket, close_bucket) {
   free(bytes);
 }
 
+/* Senders read its whole parts, which are on the server when it returns. */
+TEST_CASE_WITH(a_long_write_lends_its_bytes, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  size_t const head = 16, size = 4 * part_size + 100;
+  if (!open_writer(&place, "w")) return;
+  unsigned char *bytes = make_bytes(head + size), *lent = malloc(size);
+  assert_int_equal(umem_alloc(&place, head), 0);
+  assert_int_equal(umem_alloc(&place, size), head);
+  assert_int_equal(write_bytes(&place, 0, bytes, head), umemOK);
+  memcpy(lent, bytes + head, size);
+  assert_int_equal(write_bytes(&place, head, lent, size), umemOK);
+  pthread_mutex_lock(&bucket->lock);
+  assert_in_range(bucket->puts, 3, 4);
+  pthread_mutex_unlock(&bucket->lock);
+  memset(lent, 0, size);
+  free(lent);
+  assert_int_equal(umem_set(&place, head + part_size, 1, 1), umemNotSupportedError); /* is sent */
+  umem_clear_status(&place);
+  assert_int_equal(umem_flush(&place), umemOK);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, head + size);
+  assert_memory_equal(bucket->object, bytes, head + size);
+  free(bytes);
+}
+
 TEST_CASE_WITH(a_short_object_is_one_request, open_bucket, close_bucket) {
   Bucket *bucket = *state;
   umemS3 place;
