@@ -64,7 +64,7 @@ static void begin(umemFile *file, char const *text) {
   if (umemFile_replace(file, path) != umemOK) fail_msg("%s", umem_thread_message());
   uintptr_t adr = umem_alloc(file, strlen(text));
   assert_int_equal(adr, 0);
-  assert_int_equal(umem_copy_from(file, adr, &host, (uintptr_t)text, strlen(text)), umemOK);
+  assert_ok(umem_copy_from(file, adr, &host, (uintptr_t)text, strlen(text)));
 }
 
 TEST(a_commit_gives_the_name) {
@@ -73,9 +73,9 @@ TEST(a_commit_gives_the_name) {
     if (exists) write_text("older");
     begin(&file, "new");
     expect_text(exists ? "older" : NULL);
-    assert_int_equal(umem_flush(&file), umemOK);
+    assert_ok(umem_flush(&file));
     expect_text(exists ? "older" : NULL);
-    assert_int_equal(umemFile_commit(&file), umemOK);
+    assert_ok(umemFile_commit(&file));
     expect_text("new");
     assert_int_equal(count_files(""), 1);
     umem_dtor(&file);
@@ -101,19 +101,16 @@ TEST(the_context_goes_on_after_a_commit) {
   umemFile file, second;
   umemInfo info = UMEM_INFO_INIT;
   begin(&file, "new");
-  assert_int_equal(umem_get_info(&file, &info), umemOK);
+  assert_ok(umem_get_info(&file, &info));
   assert_string_equal(info.name, path);
-  assert_int_equal(umemFile_commit(&file), umemOK);
-  assert_int_equal(umem_copy_from(&file, 0, &host, (uintptr_t) "old", 3), umemOK);
+  assert_ok(umemFile_commit(&file));
+  assert_ok(umem_copy_from(&file, 0, &host, (uintptr_t) "old", 3));
   uintptr_t more = umem_alloc(&file, 3);
   assert_int_equal(more, 16);
-  assert_int_equal(umem_set(&file, more, 'x', 3), umemOK);
-  assert_int_equal(umemFile_ctor(&second, path, "r+"), umemIOError);
-  assert_non_null(strstr(umem_thread_message(), "has another writer"));
-  umem_thread_clear();
+  assert_ok(umem_set(&file, more, 'x', 3));
+  expect_status(&second, umemFile_ctor(&second, path, "r+"), umemIOError, "has another writer");
   umem_dtor(&second);
-  assert_int_equal(umemFile_commit(&file), umemValueError);
-  assert_non_null(strstr(umem_get_message(&file), "has been replaced already"));
+  expect_status(&file, umemFile_commit(&file), umemValueError, "has been replaced already");
   umem_dtor(&file);
   umem_thread_clear();
   assert_int_equal(count_files(""), 1);
@@ -135,9 +132,9 @@ TEST(only_the_owner_opens_it_before_the_commit) {
     if (exists) write_text("older");
     if (exists) assert_int_equal(chmod(path, 04766), 0);
     begin(&file, "new");
-    assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+    assert_ok(umemFile_draft(&file, draft, sizeof draft));
     assert_int_equal(mode_of(draft), 0600);
-    assert_int_equal(umemFile_commit(&file), umemOK);
+    assert_ok(umemFile_commit(&file));
     assert_int_equal(mode_of(path), exists ? 0766 : 0644);
     umem_dtor(&file);
     unlink(path);
@@ -184,8 +181,8 @@ TEST(a_draft_is_written_by_others) {
   umemFile file;
   char draft[4096], again[4096];
   begin(&file, "...");
-  assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
-  assert_int_equal(umemFile_draft(&file, again, sizeof again), umemOK);
+  assert_ok(umemFile_draft(&file, draft, sizeof draft));
+  assert_ok(umemFile_draft(&file, again, sizeof again));
   assert_string_equal(draft, again);
   assert_non_null(strstr(draft, "/.umem-"));
   assert_int_equal(count_files(""), 1);
@@ -194,13 +191,13 @@ TEST(a_draft_is_written_by_others) {
   assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
   assert_int_equal(pwrite(fd, "new", 3, 0), 3);
   close(fd);
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   expect_text("new");
   assert_int_equal(count_files(""), 1);
   assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemValueError);
   umem_dtor(&file);
   begin(&file, "newer");
-  assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+  assert_ok(umemFile_draft(&file, draft, sizeof draft));
   umem_dtor(&file); /* removes the draft */
   expect_text("new");
   assert_int_equal(count_files(""), 1);
@@ -217,9 +214,9 @@ TEST(a_draft_is_beside_what_links_lead_to) {
     char target[520];
     snprintf(target, sizeof target, "%s/x", absolute ? inner : "inner");
     assert_int_equal(symlink(target, link), 0);
-    assert_int_equal(umemFile_replace(&file, link), umemOK);
+    assert_ok(umemFile_replace(&file, link));
     assert_int_equal(umemFile_draft(&file, draft, 8), umemIOError);
-    assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemOK);
+    assert_ok(umemFile_draft(&file, draft, sizeof draft));
     assert_memory_equal(draft, inner, strlen(inner));
     assert_int_equal(access(draft, W_OK), 0);
     umem_dtor(&file);
@@ -236,7 +233,7 @@ TEST(names_of_drafts_are_random) {
   for (int i = 0; i < 2; i++) {
     umemFile file;
     begin(&file, "new");
-    assert_int_equal(umemFile_draft(&file, drafts[i], sizeof drafts[i]), umemOK);
+    assert_ok(umemFile_draft(&file, drafts[i], sizeof drafts[i]));
     umem_dtor(&file);
   }
   char const *const one = strrchr(drafts[0], '-') + 1, *const other = strrchr(drafts[1], '-') + 1;
@@ -251,10 +248,9 @@ TEST(only_such_files_are_committed) {
   umemLimit limit;
   assert_int_equal(umemFile_commit(NULL), umemValueError);
   assert_int_equal(umemFile_commit((umemFile *)&host), umemTypeError);
-  assert_int_equal(umemFile_ctor(&file, path, "w"), umemOK);
-  assert_int_equal(umemFile_commit(&file), umemValueError);
-  assert_non_null(strstr(umem_get_message(&file), "was not opened to replace a file"));
-  assert_int_equal(umemLimit_ctor(&limit, &file, 100), umemOK);
+  assert_ok(umemFile_ctor(&file, path, "w"));
+  expect_status(&file, umemFile_commit(&file), umemValueError, "was not opened to replace a file");
+  assert_ok(umemLimit_ctor(&limit, &file, 100));
   assert_int_equal(umemFile_commit((umemFile *)&limit), umemTypeError);
   umem_dtor(&limit);
   umem_dtor(&file);
@@ -268,11 +264,10 @@ TEST(a_copy_by_value_commits_nothing) {
   umemFile file, copy;
   begin(&file, "new");
   memcpy(&copy, &file, sizeof copy);
-  assert_int_equal(umemFile_commit(&copy), umemValueError);
-  assert_non_null(strstr(umem_get_message(&copy), "must not be copied or moved"));
+  expect_status(&copy, umemFile_commit(&copy), umemValueError, "must not be copied or moved");
   expect_text(NULL);
-  assert_int_equal(umem_get_status(&file), umemOK);
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umem_get_status(&file));
+  assert_ok(umemFile_commit(&file));
   expect_text("new");
   umem_dtor(&file);
   umem_thread_clear();
@@ -281,11 +276,10 @@ TEST(a_copy_by_value_commits_nothing) {
 TEST(names_that_cannot_be) {
   umemFile file;
   assert_int_equal(umemFile_replace(NULL, path), umemValueError);
-  assert_int_equal(umemFile_replace(&file, NULL), umemValueError);
-  assert_non_null(strstr(umem_get_message(&file), "umemFile_replace: the file name is NULL"));
+  expect_status(&file, umemFile_replace(&file, NULL), umemValueError,
+                "umemFile_replace: the file name is NULL");
   assert_int_equal(umemFile_replace(&file, ""), umemValueError);
-  assert_int_equal(umemFile_replace(&file, folder), umemIOError);
-  assert_non_null(strstr(umem_get_message(&file), "is a directory"));
+  expect_status(&file, umemFile_replace(&file, folder), umemIOError, "is a directory");
   assert_int_equal(umemFile_replace(&file, "/nonexistent/x"), umemIOError);
   assert_int_equal(umem_alloc(&file, 1), umem_null(&file));
   umem_dtor(&file);
@@ -300,9 +294,9 @@ TEST(options_are_those_of_other_files) {
   assert_int_equal(umemFile_replace_with(&file, path, &options), umemValueError);
   umem_thread_clear();
   options.reserve = umemReserveNone;
-  assert_int_equal(umemFile_replace_with(&file, path, &options), umemOK);
+  assert_ok(umemFile_replace_with(&file, path, &options));
   assert_int_equal(umem_alloc(&file, 1 << 20), 0);
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   assert_int_equal(stat(path, &status), 0);
   assert_int_equal(status.st_size, 1 << 20);
@@ -315,12 +309,12 @@ TEST(the_folder_is_the_one_of_the_beginning) {
   char before[4096], moved[320];
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(folder), 0);
-  assert_int_equal(umemFile_replace(&file, strrchr(path, '/') + 1), umemOK);
-  assert_int_equal(umem_set(&file, umem_alloc(&file, 3), 'x', 3), umemOK);
+  assert_ok(umemFile_replace(&file, strrchr(path, '/') + 1));
+  assert_ok(umem_set(&file, umem_alloc(&file, 3), 'x', 3));
   assert_int_equal(chdir(before), 0);
   snprintf(moved, sizeof moved, "%s-moved", folder);
   assert_int_equal(rename(folder, moved), 0);
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   assert_int_equal(rename(moved, folder), 0);
   expect_text("xxx");
@@ -330,7 +324,7 @@ TEST(a_file_that_appears_meanwhile_is_replaced) {
   umemFile file;
   begin(&file, "new");
   write_text("made by others");
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   expect_text("new");
   assert_int_equal(count_files(""), 1);
@@ -351,8 +345,8 @@ TEST(a_folder_that_appears_meanwhile_is_not) {
 /* Nothing is tried there: in some of them a new file is a request to the kernel. */
 TEST(not_where_nothing_is_stored) {
   umemFile file;
-  assert_int_equal(umemFile_replace(&file, "/proc/self/new"), umemIOError);
-  assert_non_null(strstr(umem_get_message(&file), "on a file system that stores nothing (proc)"));
+  expect_status(&file, umemFile_replace(&file, "/proc/self/new"), umemIOError,
+                "on a file system that stores nothing (proc)");
   umem_dtor(&file);
   umem_thread_clear();
 }
@@ -370,7 +364,7 @@ TEST(a_childs_destructor_leaves_the_parents_file) {
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   expect_text("new");
 }
@@ -395,7 +389,7 @@ TEST(a_hidden_file_is_closed_to_others) {
   } else {
     assert_int_equal(count_files(".umem-"), 0);
   }
-  assert_int_equal(umemFile_commit(&file), umemOK);
+  assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   assert_int_equal(count_files(".umem-"), 0);
 }
@@ -405,18 +399,17 @@ TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
   for (int hasty = 0; hasty < 2; hasty++) {
     umemFile file;
     options.durable = hasty ? umemDurableNo : umemDurableAuto;
-    assert_int_equal(umemFile_replace_with(&file, path, &options), umemOK);
+    assert_ok(umemFile_replace_with(&file, path, &options));
     fsyncs = 0;
-    assert_int_equal(umemFile_commit(&file), umemOK);
+    assert_ok(umemFile_commit(&file));
     assert_int_equal(fsyncs > 0, !hasty);
     expect_text("");
     umem_dtor(&file);
   }
   umemFile file;
   options.durable = (umemDurable)2;
-  assert_int_equal(umemFile_replace_with(&file, path, &options), umemValueError);
-  assert_non_null(strstr(umem_thread_message(), "durable is 2"));
-  umem_thread_clear();
+  expect_status(&file, umemFile_replace_with(&file, path, &options), umemValueError,
+                "durable is 2");
   umem_dtor(&file);
 }
 
@@ -424,9 +417,9 @@ TEST(two_at_a_time_have_names_of_their_own) {
   umemFile one, two;
   begin(&one, "one");
   begin(&two, "two");
-  assert_int_equal(umemFile_commit(&two), umemOK);
+  assert_ok(umemFile_commit(&two));
   expect_text("two");
-  assert_int_equal(umemFile_commit(&one), umemOK);
+  assert_ok(umemFile_commit(&one));
   expect_text("one");
   umem_dtor(&one);
   umem_dtor(&two);
