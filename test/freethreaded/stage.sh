@@ -3,8 +3,15 @@
 #
 # python3.14t or python3.13t of this machine; without one, Python 3.13 of the sources of Debian 13, which takes some
 # minutes, once for each build folder. What is compiled here has the sanitizer, and Python and NumPy have it not.
+#
+#     UMEM_FREE_SANITIZER=thread test/run freethreaded    ThreadSanitizer, also in Python, which is built: half an hour
 
-freethreaded=$build/freethreaded
+free_sanitizer=${UMEM_FREE_SANITIZER:-address}
+freethreaded=$build/freethreaded free_python_options=() free_run=()
+if [ "$free_sanitizer" = thread ]; then
+  freethreaded=$build/freethreaded-tsan free_python_options=(--with-thread-sanitizer CC=clang CXX=clang++)
+  free_run=(env CC=clang CXX=clang++ TSAN_OPTIONS=exitcode=0 setarch "$(uname -m)" --addr-no-randomize)
+fi
 
 # Fetches the sources of a package of Debian 13 into a folder, from the server that this system uses.
 fetch_source() {
@@ -23,14 +30,15 @@ build_free_python() {
   rm -rf "$folder" "$freethreaded/python"
   fetch_source python3.13 "$folder" || return
   (cd "$folder" && tar xf python3.13_*.orig.tar.xz && cd Python-3.13* &&
-    ./configure --disable-gil --prefix="$freethreaded/python" --disable-test-modules &&
-    make --jobs "$jobs" && make install) || return
+    "${free_run[@]}" ./configure --disable-gil --prefix="$freethreaded/python" --disable-test-modules \
+      "${free_python_options[@]}" &&
+    "${free_run[@]}" make --jobs "$jobs" && "${free_run[@]}" make install) || return
   rm -rf "$folder"
 }
 
 # Sets free_python to one without a GIL.
 find_free_python() {
-  free_python=$(command -v python3.14t || command -v python3.13t) && return
+  [ "$free_sanitizer" = address ] && free_python=$(command -v python3.14t || command -v python3.13t) && return
   free_python=$freethreaded/python/bin/python3.13t
   [ -x "$free_python" ] || check "a Python without a GIL can be built" build_free_python
 }
@@ -40,41 +48,48 @@ install_free_packages() {
   local packages
   readarray -t packages < <(grep -E '^(scikit-build-core|nanobind|pybind11|ninja|cmake|numpy|pytest|tqdm)==' \
     "$root/test/requirements-python.txt")
-  [ -x "$freethreaded/venv/bin/python" ] || "$free_python" -m venv "$freethreaded/venv"
-  "$freethreaded/venv/bin/python" -m pip install --disable-pip-version-check "${packages[@]}" &&
-    "$freethreaded/venv/bin/python" -m pip install --disable-pip-version-check --only-binary :all: hypothesis
+  [ -x "$freethreaded/venv/bin/python" ] || "${free_run[@]}" "$free_python" -m venv "$freethreaded/venv"
+  "${free_run[@]}" "$freethreaded/venv/bin/python" -m pip install --disable-pip-version-check "${packages[@]}" &&
+    "${free_run[@]}" "$freethreaded/venv/bin/python" -m pip install --disable-pip-version-check --only-binary :all: hypothesis
 }
 
 # The stub is made by an import, which needs the sanitizer in the interpreter: an empty one does.
 install_free_package() {
   local python=$freethreaded/venv/bin/python
   touch "$freethreaded/empty.pyi"
-  PATH=$freethreaded/venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "$python" -m pip install --disable-pip-version-check \
+  PATH=$freethreaded/venv/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs "${free_run[@]}" "$python" -m pip install --disable-pip-version-check \
     --no-build-isolation --no-deps --force-reinstall -C build-dir="$freethreaded/build" -C cmake.build-type=Debug \
     -C cmake.define.CMAKE_C_FLAGS_DEBUG="-O1 -g1" -C cmake.define.CMAKE_CXX_FLAGS_DEBUG="-O1 -g1" \
-    -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.UMEM_SANITIZE=address \
+    -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.UMEM_SANITIZE=$free_sanitizer \
     -C cmake.define.UMEM_PYTHON_STUB="$freethreaded/empty.pyi" .
 }
 
 build_free_extensions() {
   local python=$freethreaded/venv/bin/python package
-  package=$("$python" -c 'import site; print(site.getsitepackages()[0])')/umem
-  PATH=$freethreaded/venv/bin:$PATH CXXFLAGS="-fsanitize=address -g1" cmake -S python/tests/extension \
+  package=$("${free_run[@]}" "$python" -c 'import site; print(site.getsitepackages()[0])')/umem
+  PATH=$freethreaded/venv/bin:$PATH CXXFLAGS="-fsanitize=$free_sanitizer -g1" "${free_run[@]}" cmake -S python/tests/extension \
     -B "$freethreaded/extensions" -Dumem_ROOT="$package/cmake" -DPython_EXECUTABLE="$python" -DCMAKE_BUILD_TYPE=Debug &&
-    PATH=$freethreaded/venv/bin:$PATH cmake --build "$freethreaded/extensions" --parallel "$jobs"
+    PATH=$freethreaded/venv/bin:$PATH "${free_run[@]}" cmake --build "$freethreaded/extensions" --parallel "$jobs"
 }
 
 # Python itself frees little at its end. Left out: tests that look at the memory of the process, which the sanitizer uses.
 test_free_package() {
-  local status=0
+  local status=0 run=("${free_run[@]}" env "TSAN_OPTIONS=exitcode=0 log_path=$freethreaded/race")
+  [ "$free_sanitizer" = thread ] || run=(env ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1
+    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)")
   mkdir -p "$freethreaded/run"
-  (cd "$freethreaded/run" && UMEM_TEST_EXTENSIONS=$freethreaded/extensions \
-    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 \
-    LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(g++ -print-file-name=libstdc++.so)" \
+  rm -f "$freethreaded"/race.*
+  (cd "$freethreaded/run" && UMEM_TEST_EXTENSIONS=$freethreaded/extensions "${run[@]}" \
     "$freethreaded/venv/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
     -k "not leak_nothing and not without_memory" "${free_tests[@]/#/$root/python/tests/test_}") > "$freethreaded/tests.log" 2>&1 || status=$?
   show_pytest "$freethreaded/tests.log"
+  [ "$free_sanitizer" = address ] || check "there are no races of umem" has_no_race || status=1
   return $status
+}
+
+# Of NumPy and of nanobind's backend, which are not compiled here, the sanitizer does not know what orders them.
+has_no_race() {
+  ! cat "$freethreaded"/race.* 2> /dev/null | grep -E 'umem/_core|umem::|in_nanobind|in_pybind11'
 }
 
 # What threads share, and what other libraries hold.
