@@ -164,11 +164,11 @@ class Pieces {
     return buffer;
   }
 
-  /* Pieces that no other thread does. */
+  /* Pieces that no other thread does; at least one, so that a busy machine makes progress, too. */
   template <class Each> void run(Each const &each) {
     try {
       std::unique_ptr<char[]> buffer(is_ram_ ? nullptr : new char[step_ * itemsize_]);
-      while (!failed_ && Clock::now() < end_of_round_) {
+      do {
         size_t const piece = next_.fetch_add(1);
         if (piece >= count()) return;
         size_t const first = piece * step_, n = std::min(step_, elements_ - first);
@@ -176,7 +176,7 @@ class Pieces {
         std::feclearexcept(FE_OVERFLOW | FE_INVALID);
         each(piece, x, static_cast<index_t>(n), static_cast<index_t>(first));
         raised_ |= std::fetestexcept(FE_OVERFLOW | FE_INVALID);
-      }
+      } while (!failed_ && Clock::now() < end_of_round_);
     } catch (...) {
       fail();
     }
