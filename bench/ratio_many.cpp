@@ -95,6 +95,29 @@ void measure_file(int rounds, Pieces const &pieces, std::vector<Ratio> &rows) {
                   samples[1], pieces.span() / 2});
 }
 
+/* The rows of a part of an array, as a list and as one copy of items; each row is followed by a gap
+ * of its length. */
+void measure_rows(int rounds, std::size_t row, std::size_t count, char const *target,
+                  std::vector<Ratio> &rows) {
+  Place file(row_named("file")), place(row_named(target));
+  Block src(file.context(), 2 * count * row), dst(place.context(), count * row);
+  std::vector<umemCopyItem> list;
+  for (std::size_t i = 0; i < count; i++)
+    list.push_back({file.context(), src + 2 * i * row, place.context(), dst + i * row, row});
+  auto step = static_cast<std::ptrdiff_t>(row), wide = 2 * step;
+  umemLayout const layout = {sizeof layout, row, 1, &count, &wide, &step};
+  auto strided = [&] {
+    return seconds_of(
+        [&] { check(umem_copy_strided(file.context(), src, place.context(), dst, &layout)); });
+  };
+  Samples samples = alternate(rounds, {timed_list(list), strided});
+  bool far = target != std::string("host");
+  rows.push_back({"list of rows of " + std::to_string(row) + " bytes, file to " + target,
+                  "one copy of items", Measure::slowdown,
+                  far ? std::nullopt : std::optional<double>(2), samples[0], samples[1],
+                  count * row});
+}
+
 #if UMEM_BENCH_URING
 /* In the order of the file, which is best. */
 std::vector<by_hand::Piece> sorted(std::vector<umemCopyItem> const &list) {
@@ -215,13 +238,19 @@ void measure_many(Effort const &effort, std::vector<Ratio> &rows) {
     measure_memory(effort.short_rounds, pieces, rows);
     measure_file(effort.short_rounds, pieces, rows);
   }
+  for (std::size_t row : {256, 4096})
+    measure_rows(effort.long_rounds / 3 + 1, row, 10 * count, "host", rows);
 #if UMEM_BENCH_URING
   for (std::size_t length : {4096, 32768, 131072})
     measure_cold(effort.long_rounds / 3 + 1, Pieces(count / (length > 65536 ? 4 : 1), length),
                  rows);
 #endif
 #if UMEM_BENCH_CUDA
-  if (why_no_gpu().empty()) measure_gpu_lists(effort.long_rounds / 3 + 1, count, rows);
+  if (why_no_gpu().empty()) {
+    for (std::size_t row : {64, 256, 4096})
+      measure_rows(effort.long_rounds / 3 + 1, row, 10 * count, "cuda", rows);
+    measure_gpu_lists(effort.long_rounds / 3 + 1, count, rows);
+  }
 #endif
 }
 

@@ -122,6 +122,32 @@ PAIR(copies_short_pieces) { copy_pieces(src, dst, 3000, 40, 1, 4); }
 
 PAIR(copies_pieces_of_pages) { copy_pieces(src, dst, test_large_size() / 2, 10000, 1, 4); }
 
+/* Those of two parts of one array, plane by plane: every second row of the first one, and the
+ * columns 1, 4, ... of the other. The rest of the target is as before. */
+PAIR(copies_rows_of_parts) {
+  enum { planes = 4, rows = 10, width = 60, size = 2 * planes * rows * width };
+  for (int starts = 0; starts < 2; starts++) {
+    unsigned char *source = new_bytes(size, 1), *expected = new_bytes(size, 2);
+    uintptr_t from = new_filled_block(src->ctx, size, 1), to = new_filled_block(dst->ctx, size, 2);
+    umemCopyItem items[planes * rows / 2 + planes * rows * width / 3];
+    size_t count = 0;
+    for (size_t i = 0; i < planes * rows; i += 2)
+      items[count++] = (umemCopyItem){src->ctx, from + i * width, dst->ctx, to + i * width, 20};
+    for (size_t i = 1 + size / 2; i < size; i += 3)
+      items[count++] = (umemCopyItem){src->ctx, from + i, dst->ctx, to + i, 1};
+    for (size_t i = 0; i < count; i++)
+      memcpy(expected + (items[i].dst_adr - to), source + (items[i].src_adr - from),
+             items[i].nbytes);
+    assert_ok(copy_list(starts, items, count, NULL));
+    settle(src->ctx, dst->ctx);
+    assert_holds(dst->ctx, to, expected, size);
+    umem_free(src->ctx, from);
+    umem_free(dst->ctx, to);
+    free(source);
+    free(expected);
+  }
+}
+
 /* They take long: each pair has one of the three lists. */
 PAIR(copies_long_pieces) {
   uint64_t seed = 1 + (strlen(src->row->name) + strlen(dst->row->name)) % 3;

@@ -395,6 +395,11 @@ static bool is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end, uintpt
   return end <= *limit;
 }
 
+bool umemList_is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end) {
+  uintptr_t limit = 0;
+  return is_in_block(ctx, first, end, &limit);
+}
+
 /* Whether an item that follows a run on both sides is in the same blocks, which end at limits. */
 static bool shares_blocks(umemCopyRun const *run, umemCopyItem const *item, uintptr_t limits[2]) {
   return is_in_block(item->src, run->src_adr, item->src_adr + item->nbytes, &limits[0]) &&

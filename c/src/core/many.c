@@ -1,7 +1,8 @@
 /* many.c - copies the runs of a list (list.c), all at once or piece by piece.
  *
- * The runs of a pair are copied by a context that takes lists (copy_runs in virtual.h), or else one
- * by one, by several threads where both sides allow that. Who wants to know how far a list is gets
+ * Short runs at equal distances, such as the rows of a part of an array, are copied as the items of
+ * one layout. All others of a pair are copied by a context that takes lists (copy_runs in
+ * virtual.h), or else one by one, by several threads where both sides allow that. Who wants to know how far a list is gets
  * pieces of whole runs: whoever copies short ones stops after a while (umem_thread.until), and the
  * pieces of long ones become longer until they take long enough. */
 #include "base/number.h"
@@ -144,17 +145,127 @@ static bool does(umemVirtual *self, umemVirtual *src, umemVirtual *dst, umemCopy
   return UMEM_SLOT(self, copy_runs) && self->vptr->copy_runs(self, src, dst, runs, count);
 }
 
+static void copy_scattered(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count) {
+  if (!does(src, src, dst, runs, count) && (src == dst || !does(dst, src, dst, runs, count)))
+    umem_copy_each_run(src, dst, runs, count, NULL);
+}
+
+/* ---- rows: runs at equal distances ---- */
+
+/* Fewer rows, or longer ones, gain nothing. The CPU cannot address a GPU's memory: several threads
+ * fill buffers for it with these rows sooner, from so many bytes on. */
+enum { least_rows = 16, most_rank = 8 };
+static size_t const most_row = 32 << 10, most_row_to_fill = 64, least_filled = 1 << 20;
+static size_t const most_in_time = 8 << 20; /* bytes, between two looks at the clock */
+
+typedef struct Rows {
+  size_t extents[most_rank];
+  ptrdiff_t src[most_rank], dst[most_rank];
+  umemLayout layout; /* of the last dimensions of these */
+} Rows;
+
+/* Whether run i is as far from the one `block` before it as that one's block is from the next. */
+static bool follows(umemCopyRun const *runs, size_t block, size_t i) {
+  umemCopyRun const *run = &runs[i], *earlier = run - block;
+  return run->nbytes == earlier->nbytes && run->state == umemRunWaits &&
+         run->src_adr - earlier->src_adr == runs[block].src_adr - runs->src_adr &&
+         run->dst_adr - earlier->dst_adr == runs[block].dst_adr - runs->dst_adr;
+}
+
+/* Describes the first runs by a layout: as many as it holds, which is returned. */
+static size_t find_rows(Rows *rows, umemCopyRun const *runs, size_t count) {
+  size_t block = 1, end = 1;
+  int k = most_rank;
+  for (; k && block <= count / 2; block = end, k--) {
+    while (end < count && follows(runs, block, end)) end++;
+    end -= end % block;
+    if (end == block) break;
+    rows->extents[k - 1] = end / block;
+    rows->src[k - 1] = (ptrdiff_t)(runs[block].src_adr - runs->src_adr);
+    rows->dst[k - 1] = (ptrdiff_t)(runs[block].dst_adr - runs->dst_adr);
+  }
+  rows->layout = (umemLayout){sizeof rows->layout, runs->nbytes,  most_rank - k,
+                              rows->extents + k,   rows->src + k, rows->dst + k};
+  return block;
+}
+
+/* How many runs of at most `longest` bytes, from the first one on, are worth a layout; 0: none. */
+static size_t count_rows(Rows *rows, umemCopyRun const *runs, size_t count, size_t longest) {
+  if (runs->state != umemRunWaits || runs->nbytes > longest) return 0;
+  size_t most = umem_thread.until ? most_in_time / runs->nbytes : count;
+  size_t found = find_rows(rows, runs, umem_lesser(count, most));
+  return found < least_rows ? 0 : found;
+}
+
+/* Copies them. Returns false, with nothing recorded, if that fails: one by one it is known which
+ * has failed. What is between rows may be read: it belongs to their block. */
+static bool copy_rows(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count,
+                      umemLayout const *layout) {
+  umemRanges ranges;
+  umemAttempt held;
+  umemAttempt_begin(&held);
+  bool good = umem_check_strided(src, runs->src_adr, dst, runs->dst_adr, layout, &ranges) &&
+              ranges.src_bytes &&
+              umemList_is_in_block(src, ranges.src, ranges.src + ranges.src_bytes) &&
+              umemList_is_in_block(dst, ranges.dst, ranges.dst + ranges.dst_bytes);
+  if (good) umem_copy_layout(src, runs->src_adr, dst, runs->dst_adr, layout, &ranges);
+  umemAttempt_end(&held);
+  if (!good || umemAttempt_failed(&held)) return false;
+  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
+  return true;
+}
+
+/* Whether the CPU reaches the bytes of a side without a call for each run, or a GPU does. An
+ * adaptor's upstream sees to that. */
+static bool has_rows(umemVirtual *ctx) {
+  return !UMEM_SLOT(ctx, upstream) &&
+         ((ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) || UMEM_SLOT(ctx, window));
+}
+
+static bool is_on_gpu(umemVirtual const *ctx) {
+  return (ctx->capabilities & (umemCpuReadable | umemDeviceAccessible)) == umemDeviceAccessible;
+}
+
 typedef struct Runs {
   umemVirtual *src, *dst;
   umemCopyRun *runs;
   size_t count;
 } Runs;
 
+/* Whether to stop after a failure, or when the time is over. */
+static bool is_over(uint64_t before) {
+  if (umem_thread.until && umemClock_read(CLOCK_MONOTONIC) >= umem_thread.until)
+    umem_thread.stopped = true;
+  return umem_thread.failures != before || umem_thread.stopped;
+}
+
+/* The bytes of the longest row that is worth a layout; 0: none is. */
+static size_t longest_row(Runs const *it) {
+  if (it->count < least_rows || !has_rows(it->src) || !has_rows(it->dst)) return 0;
+  bool fills = (is_on_gpu(it->src) || is_on_gpu(it->dst)) &&
+               bytes_of_runs(it->runs, it->count) >= least_filled;
+  return fills ? most_row_to_fill : most_row;
+}
+
+static void copy_some(Runs const *it, size_t begin, size_t end) {
+  if (begin < end) copy_scattered(it->src, it->dst, it->runs + begin, end - begin);
+}
+
 static bool copy_job(void *job) {
   Runs const *it = job;
-  if (!does(it->src, it->src, it->dst, it->runs, it->count) &&
-      (it->src == it->dst || !does(it->dst, it->src, it->dst, it->runs, it->count)))
-    umem_copy_each_run(it->src, it->dst, it->runs, it->count, NULL);
+  uint64_t before = umem_thread.failures;
+  size_t begin = 0, count = it->count, longest = longest_row(it);
+  for (size_t i = 0, rows; longest && i < count; i += rows ? rows : 1) {
+    Rows found;
+    rows = count_rows(&found, it->runs + i, count - i, longest);
+    if (!rows) continue;
+    copy_some(it, begin, i);
+    if (i && is_over(before)) return true;
+    if (!copy_rows(it->src, it->dst, it->runs + i, rows, &found.layout)) copy_some(it, i, i + rows);
+    begin = i + rows;
+    if (begin < count && is_over(before)) return true;
+  }
+  copy_some(it, begin, count);
   return true;
 }
 

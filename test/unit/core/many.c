@@ -58,6 +58,32 @@ static umemSearch store_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) 
 static struct umemVtbl const store_vtbl = {
     .copy_to = store_copy_to, .copy_from = store_copy_from, .find = store_find};
 
+static size_t windows; /* that were opened */
+
+static bool store_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                         umemWindow *window) {
+  (void)nbytes, (void)access;
+  windows++;
+  window->bytes = ((Store *)ctx)->bytes + adr;
+  return true;
+}
+
+static bool store_no_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
+                            umemWindow *window) {
+  (void)ctx, (void)adr, (void)nbytes, (void)access, (void)window;
+  windows++;
+  return false;
+}
+
+/* Blocks of 1 MiB. */
+static umemSearch store_find_block(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  (void)ctx;
+  if (adr >= room) return umemSearchNone;
+  found->nbytes = 1 << 20;
+  found->adr = adr / found->nbytes * found->nbytes;
+  return umemSearchFound;
+}
+
 static Store store;
 static unsigned char memory[room];
 static umemHost host;
@@ -170,8 +196,6 @@ TEST_CASE(a_long_item_among_short_ones_is_whole) {
   destruct();
 }
 
-/* ---- failures ---- */
-
 static void check_failed(umemCopyItem const *items, size_t count, size_t bad, uint8_t const *done,
                          size_t failed) {
   assert_int_equal(failed, bad);
@@ -189,6 +213,88 @@ static void check_failed(umemCopyItem const *items, size_t count, size_t bad, ui
   umem_clear_status(&store);
   umem_thread_clear();
 }
+
+/* ---- rows of parts of arrays ---- */
+
+enum { planes = 5, rows_of_plane = 20, row = 24, part_rows = planes * rows_of_plane };
+
+static void list_rows(umemCopyItem items[part_rows], size_t from) {
+  for (size_t i = 0; i < part_rows; i++)
+    items[i] = read_of(from + i / rows_of_plane * 5000 + i % rows_of_plane * 100, i * row * 2, row);
+}
+
+static struct umemVtbl with_window(bool (*window)(umemVirtual *, uintptr_t, size_t, umemCapability,
+                                                  umemWindow *)) {
+  struct umemVtbl vtbl = store_vtbl;
+  vtbl.window = window;
+  windows = 0;
+  return vtbl;
+}
+
+TEST_CASE(rows_of_a_part_are_one_copy) {
+  umemCopyItem items[part_rows + 1];
+  for (int watched = 0; watched < 2; watched++) {
+    uint8_t done[part_rows / 8 + 1];
+    umemRoute route = UMEM_ROUTE_INIT;
+    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+    options.done = done;
+    if (watched) options.route = &route;
+    construct(umemConcurrent);
+    struct umemVtbl const vtbl = with_window(store_window);
+    store.super.vptr = &vtbl;
+    list_rows(items, 40);
+    items[part_rows] = read_of(100000, 50000, 7);
+    assert_int_equal(umem_copy_many(items, part_rows + 1, &options), umemOK);
+    assert_int_equal(windows, 1);
+    assert_int_equal(store.calls, 1);
+    assert_int_equal(store.lengths[0], 7);
+    assert_int_equal(count_bits(done, part_rows + 1), part_rows + 1);
+    for (size_t i = 0; i <= part_rows; i++) assert_read(&items[i]);
+    assert_int_equal(memory[row], 0); /* between two rows */
+    if (watched) assert_int_equal(route.bytes, part_rows * row + 7);
+    destruct();
+  }
+}
+
+TEST_CASE(rows_without_a_window_name_the_one_that_fails) {
+  enum { bad = 33 };
+  umemCopyItem items[part_rows];
+  uint8_t done[part_rows / 8 + 1];
+  size_t failed;
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  options.done = done;
+  options.failed = &failed;
+  construct(0);
+  struct umemVtbl const vtbl = with_window(store_no_window);
+  store.super.vptr = &vtbl;
+  list_rows(items, 40);
+  assert_int_equal(umem_copy_many(items, part_rows, &options), umemOK);
+  for (size_t i = 0; i < part_rows; i++) assert_read(&items[i]);
+  store.fails_from = items[bad].src_adr + 5;
+  store.fails_to = store.fails_from + 1;
+  store.fails = SIZE_MAX;
+  assert_int_equal(umem_copy_many(items, part_rows, &options), umemIOError);
+  check_failed(items, part_rows, bad, done, failed);
+  assert_int_equal(count_bits(done, part_rows), bad);
+  destruct();
+}
+
+/* What is between them may be no one's. */
+TEST_CASE(rows_of_several_blocks_are_copied_one_by_one) {
+  umemCopyItem items[part_rows];
+  construct(0);
+  struct umemVtbl vtbl = with_window(store_window);
+  vtbl.find = store_find_block;
+  store.super.vptr = &vtbl;
+  list_rows(items, (1 << 20) - 1000);
+  assert_int_equal(umem_copy_many(items, part_rows, NULL), umemOK);
+  assert_int_equal(windows, 0);
+  assert_int_equal(store.calls, part_rows);
+  for (size_t i = 0; i < part_rows; i++) assert_read(&items[i]);
+  destruct();
+}
+
+/* ---- failures ---- */
 
 TEST_CASE(a_failure_in_any_thread_names_its_item) {
   static umemCopyItem items[pieces];
