@@ -2,9 +2,9 @@
  *
  * Short runs at equal distances, such as the rows of a part of an array, are copied as the items of
  * one layout. All others of a pair are copied by a context that takes lists (copy_runs in
- * virtual.h), or else one by one, by several threads where both sides allow that. Who wants to know how far a list is gets
- * pieces of whole runs: whoever copies short ones stops after a while (umem_thread.until), and the
- * pieces of long ones become longer until they take long enough. */
+ * virtual.h), or else one by one, by several threads where both sides allow that. Who wants to know
+ * how far a list is gets pieces of whole runs: whoever copies short ones stops after a while
+ * (umem_thread.until), and the pieces of long ones become longer until they take long enough. */
 #include "base/number.h"
 #include "base/thread.h"
 #include "core/context.h"
