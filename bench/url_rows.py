@@ -9,12 +9,16 @@ takes any signature, and drops what is written. All have 16 connections. In each
 status 0: everything was measured, whether targets were met or not.
 """
 import argparse
+import contextlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -115,6 +119,51 @@ def measure_s3(rows, nginx, size, rounds):
             rows.add("an object of S3 to RAM", "s3fs cat_file", 1 / 2, ours, lambda: files.cat_file("bucket/data"), rounds=rounds)
 
 
+class Relay:
+    """Hands connections to a server, as a network would: requests arrive late, and answers at a bounded rate."""
+
+    def __init__(self, port, seconds, rate):
+        self.port, self.seconds, self.rate = port, seconds, rate
+        self.listener = socket.create_server((servers.HOST, 0), backlog=128)
+        self.url = f"http://{servers.HOST}:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, server = self.listener.accept()[0], socket.create_connection((servers.HOST, self.port))
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self.move, args=(client, server, self.seconds, None), daemon=True).start()
+                threading.Thread(target=self.move, args=(server, client, 0, self.rate), daemon=True).start()
+
+    @staticmethod
+    def move(source, target, seconds, rate):
+        due = 0.0
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 18):
+                time.sleep(seconds)
+                target.sendall(data)
+                if rate:
+                    due = max(due, time.perf_counter()) + len(data) / rate
+                    time.sleep(max(0.0, due - time.perf_counter()))
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
+def measure_network(rows, nginx, size, rounds):
+    """Pieces and connections where each request takes 20 ms more, and each connection has 100 MB/s."""
+    relay, size = Relay(nginx.port, 0.02, 100e6), size // 4
+    target = umem.zeros(size, "uint8", "host:")
+    url, what = relay.url + "/bucket/data", "an object by a slow network to RAM"
+    with umem.Url(url, connections=CONNECTIONS) as place:
+        usual = reader(place, size, target)
+        for options in ({"piece": "1M"}, {"piece": "4M"}, {"piece": "16M"}, {"connections": 4}, {"connections": 32}, {"connections": 64}):
+            with umem.Url(url, **{"connections": CONNECTIONS, **options}) as other:
+                name, value = next(iter(options.items()))
+                rows.add(f"{what}, {name} {value}", "umem, 8M, 16 connections", None, reader(other, size, target), usual, rounds=rounds)
+    relay.listener.close()
+
+
 def measure_choices(rows, nginx, size, rounds):
     """umem by fewer threads, and with other pieces than the default, beside the default."""
     target = umem.zeros(size, "uint8", "host:")
@@ -170,6 +219,7 @@ def main():
         with servers.Nginx(folder, folder / "root", workers=arguments.workers) as nginx:
             measure_http(rows, nginx, size, rounds)
             measure_choices(rows, nginx, size, rounds)
+            measure_network(rows, nginx, size, rounds)
             measure_s3(rows, nginx, size, rounds)
             if has_gpu():
                 measure_gpu(rows, nginx, size, rounds)
