@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <spawn.h>
 
+#include "base/thread.h"
 #include "child.h"
 #include "core/threads.h"
 #include "failures.h"
@@ -378,6 +379,37 @@ TEST(a_long_transfer_says_how_far_it_is_and_ends_soon) {
   }
   assert_true(stopped);
   test_free(found);
+}
+
+enum { metered_part = 64 << 10 };
+
+/* As a file that reads a long copy in parts and reports each of them; every part is a read. */
+static void metered_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
+                            uintptr_t dst_adr, size_t nbytes) {
+  umemMeter *meter = umem_thread.meter ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL;
+  size_t all = meter ? umemMeter_take(meter) : nbytes;
+  for (size_t at = 0; at < all && !(meter && umemMeter_is_over(meter)); at += metered_part) {
+    slow_copy_to(ctx, src_adr + at, that, dst_adr + at, metered_part);
+    if (meter) umemMeter_add(meter, at, metered_part);
+  }
+}
+
+/* The read that is under way when it is cancelled is the last one. */
+SLOW_TEST(a_long_transfer_that_is_cancelled_ends_with_the_part_under_way) {
+  static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = metered_copy_to};
+  uint64_t done;
+  slow.super.vptr = &vtbl;
+  assert_ok(umem_set_threads(4));
+  hold(true);
+  umemTransfer *transfer = start_slow(large);
+  await_reads(1);
+  umemTransfer_cancel(transfer);
+  hold(false);
+  expect_status(&ram, umemTransfer_wait(transfer), umemCancelledError, "umem_start: cancelled");
+  assert_int_equal(slow.reads, 1);
+  assert_ok(umemTransfer_progress(transfer, &done, NULL));
+  assert_true(done == metered_part);
+  assert_ok(umemTransfer_release(transfer));
 }
 
 SLOW_TEST(what_is_cancelled_says_what_is_done) {
