@@ -93,6 +93,8 @@ MUTANTS = [
     c("share/segment.c", "  commit64(&extent->size, size);\n  if (span == before)", "  if (span == before)",
       "a block that grows keeps its size", first=("unit.shm",)),
     c("share/segment.c", "  if (offset < *end) return false;\n", "", "blocks that overlap are taken for sound", first=("fuzz.segment_table", "unit.shm")),
+    c("share/shm_segment.c", "  __atomic_store_n(&lock->waiters, 0, __ATOMIC_SEQ_CST);\n", "",
+      "each release calls the system once there was a waiter", first=("unit.shm_wait",)),
     c("share/shm_segment.c", "  if (how == umemShmLockInherited) umemShmTable_rebuild(&segment->table);\n", "",
       "what a dead process has left is not repaired", first=("unit.shm_kill",)),
     c("share/shm_segment.c", "holder && in_vain && umemShmOwner_is_mark_of_dead(holder, fd)", "holder && in_vain",

@@ -277,6 +277,16 @@ TEST_CASE(a_lock_that_was_lost_is_not_released) {
   assert_int_equal(umemShmLock_acquire(&lock, 5, -1, 0), umemShmLockRefused);
 }
 
+/* A release wakes who waits, and calls the system no more for waiters that are gone. */
+TEST_CASE(a_release_forgets_the_waiters) {
+  umemShmLock lock = {.holder = 0};
+  assert_int_equal(umemShmLock_acquire(&lock, 5, -1, 0), umemShmLockTaken);
+  lock.waiters = 1;
+  umemShmLock_release(&lock, 5);
+  assert_true(lock.holder == 0);
+  assert_int_equal(lock.waiters, 0);
+}
+
 /* Waiters sleep, and a release wakes each of them in its turn. */
 static umemShmLock contended;
 static unsigned counted;
