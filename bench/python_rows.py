@@ -36,11 +36,11 @@ class Rows:
 
     def add(self, operation, against, target, ours, theirs, calls=1, rounds=31):
         """target: at most so many times as long; None: any. ours, theirs: functions, of which each round calls so many. A row that takes
-        long ends after LONGEST seconds, if three rounds are done."""
+        long ends after LONGEST seconds and one round."""
         rounds, calls = (1, 1) if self.once else (rounds, calls)
         seconds, begin = ([], []), time.monotonic()
         for number in range(rounds + 1):
-            if number > 3 and time.monotonic() - begin > LONGEST:
+            if number > 1 and time.monotonic() - begin > LONGEST:
                 break
             for side, function in enumerate((ours, theirs)):
                 taken = duration(function, calls)
