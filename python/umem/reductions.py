@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Key = tuple[slice, ...]
 
 _PIECE = 1 << 22  # bytes that NumPy reduces at a time: fewer would take the GIL too often
-_CACHED_PIECE = 1 << 20  # bytes that C++ reduces at a time: they remain in the cache of a processor
+_CACHED_PIECE = 1 << 19  # bytes that C++ reduces at a time: they remain in the cache of a processor
 _MOST_THREADS = 16  # so that the pieces take 64 MiB at most
 
 
