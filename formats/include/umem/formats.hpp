@@ -109,7 +109,7 @@ public:
   }
 
   /* Copies of several arrays on a context, in one call: umemArchive_load. The context must live as
-   * long as they do. */
+   * long as they do. Calls progress, if it is one, after each step bytes (0: umem chooses). */
   std::vector<CArray> load(std::vector<std::string> const &names, Context const &context,
                            ArchiveProgress const &progress = {}, std::size_t step = 0) const {
     std::vector<char const *> const texts = pointers_to(names);
@@ -125,7 +125,7 @@ public:
     return arrays;
   }
 
-  /* Compares arrays with their checksums: umemArchive_check. */
+  /* Compares arrays with their checksums: umemArchive_check. progress and step: as of load. */
   void check(std::vector<std::string> const &names, ArchiveProgress const &progress = {},
              std::size_t step = 0) const {
     std::vector<char const *> const texts = pointers_to(names);
@@ -156,7 +156,7 @@ private:
 
 /* Writes arrays to a new file, which replaces the one at path when it is complete: to one of .npz
  * if path ends so, else to one of safetensors (umemArchive_save). metadata: texts about the whole
- * file, which .npz does not have. */
+ * file, which .npz does not have. progress and step: as of Archive::load. */
 inline void save_archive(std::string const &path,
                          std::vector<std::pair<std::string, CArray>> const &arrays,
                          std::map<std::string, std::string> const &metadata = {},
