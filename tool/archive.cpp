@@ -94,11 +94,6 @@ struct FileArray::Opened {
     if (!umemArchive_info(archive, i, &info, &status)) fail();
     return info;
   }
-  umemArchiveInfo info_of(std::string const &name) {
-    std::size_t const i = umemArchive_find(archive, name.c_str(), &status);
-    if (status != umemOK) fail();
-    return info_at(i);
-  }
 
   umemStatusType status = umemOK;
   umemArchive *archive;
@@ -106,7 +101,9 @@ struct FileArray::Opened {
 };
 
 FileArray::FileArray(ArrayName const &name) : opened_(std::make_unique<Opened>(name.path)) {
-  umemArchiveInfo const &info = opened_->chosen = opened_->info_of(name.name);
+  std::size_t const i = umemArchive_find(opened_->archive, name.name.c_str(), &opened_->status);
+  if (opened_->status != umemOK) throw Failure(name.path + ": " + reason());
+  umemArchiveInfo const &info = opened_->chosen = opened_->info_at(i);
   if (info.problem) throw Failure(name.path + '#' + name.name + ": " + info.problem);
   file = info.file;
   offset = info.offset;

@@ -107,6 +107,21 @@ struct Opened : End {
 
 /* ---- the source ---- */
 
+static bool ends_with(std::string const &path, std::string const &end) {
+  return path.size() >= end.size() && path.compare(path.size() - end.size(), end.npos, end) == 0;
+}
+
+/* A file as it is. */
+struct WholeFile : Opened {
+  using Opened::Opened;
+  std::string npy_header() const override {
+    if (!ends_with(path, ".npz") && !ends_with(path, ".safetensors")) return {};
+    throw Failure(path + " has several arrays, and a .npy file one: copy " + path + "#NAME",
+                  misuse);
+  }
+  std::string path;
+};
+
 /* The length that the range asks for, of what holds size bytes. */
 static std::uint64_t length_in(Range const &range, std::uint64_t size) {
   std::uint64_t const end = range.length ? range.offset + *range.length : size;
@@ -121,7 +136,8 @@ static std::unique_ptr<End> open_file(Name name, Range const &range, bool direct
   if (mode != "r") throw Failure("a source is only read: mode=" + mode + " is not allowed", misuse);
   if (!name.option("mode")) name.options.emplace_back(name.storage() + ".mode", "r");
   add_direct(name, direct);
-  auto file = std::make_unique<Opened>(name);
+  auto file = std::make_unique<WholeFile>(name);
+  file->path = decoded(name.place);
   umemInfo info = UMEM_INFO_INIT;
   if (umem_get_info(file->ctx, &info) != umemOK) fail_with_status();
   file->nbytes = length_in(range, info.capacity);
@@ -352,12 +368,12 @@ static void write_header(End &file, std::string const &header) {
   file.adr += header.size();
 }
 
-static bool is_npy(std::string const &path) {
-  return path.size() >= 4 && path.compare(path.size() - 4, 4, ".npy") == 0;
-}
-
 static std::unique_ptr<End> make_file(Name const &name, End const &src, bool direct) {
-  std::string const path = decoded(name.place), header = is_npy(path) ? src.npy_header() : "";
+  std::string const path = decoded(name.place),
+                    header = ends_with(path, ".npy") ? src.npy_header() : "";
+  if (auto const array = parse_array_name(path);
+      array && array->name.find('/') == std::string::npos)
+    throw Failure("arrays of " + array->path + " are only read: no new file has this name", misuse);
   auto file = std::make_unique<NewFile>(path, file_options(name, direct));
   file->nbytes = src.nbytes;
   auto const size = static_cast<std::size_t>(src.nbytes) + header.size();
@@ -392,6 +408,8 @@ static std::unique_ptr<End> make_object(Name name, std::uint64_t nbytes) {
 std::unique_ptr<End> open_destination(std::string const &word, End const &src, bool direct) {
   std::uint64_t const nbytes = src.nbytes;
   Name name = name_of(word);
+  if (name.is_url() && ends_with(name.place, ".npy") && !src.npy_header().empty())
+    throw Failure("an array becomes a .npy file only on a disk, not " + name.shown(), misuse);
   if (name.is_url()) return make_object(name, nbytes);
   if (name.is_file() && name.layers.size() > 1)
     throw Failure("a new file has no layers over it: write file:" + name.place, misuse);

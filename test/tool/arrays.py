@@ -68,6 +68,19 @@ class Arrays(Case):
         self.assertIn("a part of an array", self.error("cp", "stored.npz#a@0,4", "new.npy", expect=2))
         self.assertEqual(sorted(os.listdir(self.folder)), before)
 
+    def test_what_would_not_be_an_array_is_refused(self):
+        model = self.read("model.safetensors")
+        (self.folder / "one.npy").write_bytes(npy("<f4", "(2, 3)", self.floats))
+        before = sorted(os.listdir(self.folder))
+        for source in "one.npy", "stored.npz#a":
+            self.assertIn("model.safetensors are only read", self.error("cp", source, "model.safetensors#layer.0", expect=2))
+        for source in "model.safetensors", "stored.npz":
+            self.assertIn(f"{source} has several arrays", self.error("cp", source, "new.npy", expect=2))
+        self.assertIn("only on a disk", self.error("cp", "stored.npz#a", "s3://bucket/new.npy", expect=2))
+        self.assertIn('stored.npz: there is no array "b"', self.error("cp", "stored.npz#b", "out.bin"))
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        self.assertEqual(self.read("model.safetensors"), model)
+
     def test_parts_of_arrays(self):
         for text, part in (("@4,8", self.floats[4:12]), ("@20", self.floats[20:]), ("@0,0", b"")):
             self.out("cp", "stored.npz#a" + text, "out.bin")
