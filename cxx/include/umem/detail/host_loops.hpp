@@ -269,16 +269,19 @@ void host_rows_with_gaps(Function &functor, index_t n, index_t const *stride,
   }
 }
 
-/* Loops Dim to Rank - 1. unit: all strides of the last are 1, as a constant for the compiler. */
-template <bool unit, int Dim, int Rank, class Function, class... Types, int... Nth>
+/* Loops Dim to Rank - 1. length: of rows, whose strides are 1; as a constant for the compiler, which
+ * then has no loop for short ones. any_length: not known. with_gaps: nor are the strides. */
+inline constexpr index_t any_length = 0, with_gaps = -1;
+template <index_t length, int Dim, int Rank, class Function, class... Types, int... Nth>
 UMEM_ALWAYS_INLINE void host_nest_of(Function &functor,
                                      LoopLayout<Rank, sizeof...(Types)> const &loops,
                                      std::integer_sequence<int, Nth...> all, Types *...element) {
   if constexpr (Dim < Rank - 1) {
     for (index_t i = 0; i < loops.extents.at[Dim]; i++)
-      host_nest_of<unit, Dim + 1>(functor, loops, all, element + i * loops.strides[Nth].at[Dim]...);
-  } else if constexpr (unit) {
-    host_row(functor, loops.extents.at[Dim], element...);
+      host_nest_of<length, Dim + 1>(functor, loops, all,
+                                    element + i * loops.strides[Nth].at[Dim]...);
+  } else if constexpr (length != with_gaps) {
+    host_row(functor, length == any_length ? loops.extents.at[Dim] : length, element...);
   } else {
     index_t const stride[] = {loops.strides[Nth].at[Dim]...};
     host_rows_with_gaps<0>(functor, loops.extents.at[Dim], stride, all, element...);
@@ -287,10 +290,14 @@ UMEM_ALWAYS_INLINE void host_nest_of(Function &functor,
 template <int Rank, class Function, class... Types, int... Nth>
 void host_nest(Function &functor, LoopLayout<Rank, sizeof...(Types)> const &loops,
                std::integer_sequence<int, Nth...> all, Types *...element) {
-  if (((loops.strides[Nth].at[Rank - 1] == 1) && ...))
-    host_nest_of<true, 0>(functor, loops, all, element...);
-  else
-    host_nest_of<false, 0>(functor, loops, all, element...);
+  if (!((loops.strides[Nth].at[Rank - 1] == 1) && ...))
+    return host_nest_of<with_gaps, 0>(functor, loops, all, element...);
+  if constexpr (Rank > 1) {
+    index_t const length = loops.extents.at[Rank - 1];
+    if (length == 2) return host_nest_of<2, 0>(functor, loops, all, element...);
+    if (length == 3) return host_nest_of<3, 0>(functor, loops, all, element...);
+  }
+  host_nest_of<any_length, 0>(functor, loops, all, element...);
 }
 
 /* Calls functor(element of each operand) for all elements, in any order. Threads get copies of
