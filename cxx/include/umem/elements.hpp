@@ -130,12 +130,7 @@ private:
 namespace detail {
 
 template <class Type, int Rank>
-using IteratorOf =
-    std::conditional_t<Rank == 1, StridedIterator<Type>, ElementIterator<Type, Rank>>;
-
-template <class Type, int Rank>
-UMEM_FUNCTION constexpr IteratorOf<Type, Rank> iterator_at(View<Type, Rank> const &view,
-                                                           index_t i) noexcept {
+UMEM_FUNCTION constexpr auto iterator_at(View<Type, Rank> const &view, index_t i) noexcept {
   if constexpr (Rank == 1)
     return StridedIterator<Type>(view.data, view.strides.at[0], i);
   else
@@ -177,11 +172,6 @@ private:
   View<Type, Rank> view_;
 };
 
-template <class Type, int Rank>
-UMEM_FUNCTION constexpr Elements<Type, Rank> elements(View<Type, Rank> const &view) noexcept {
-  return Elements<Type, Rank>(view);
-}
-
 /* Elements that follow each other in memory, by pointers. */
 template <class Type> struct ContiguousElements {
   Type *first;
@@ -195,8 +185,8 @@ template <class Type> struct ContiguousElements {
   }
 };
 
-/* The elements of a view whose type knows that they have no gaps, by pointers: compilers vectorise
- * loops over them. */
+/* The elements of a view. If its type knows that they have no gaps, by pointers: compilers
+ * vectorise loops over them. */
 template <class Type, int Rank, class Layout>
 UMEM_FUNCTION constexpr auto elements(View<Type, Rank, Layout> const &view) noexcept {
   using Rules = detail::Known<Layout>;

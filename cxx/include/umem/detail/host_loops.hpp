@@ -269,8 +269,8 @@ void host_rows_with_gaps(Function &functor, index_t n, index_t const *stride,
   }
 }
 
-/* Loops Dim to Rank - 1. length: of rows, whose strides are 1; as a constant for the compiler, which
- * then has no loop for short ones. any_length: not known. with_gaps: nor are the strides. */
+/* Loops Dim to Rank - 1. length: of rows, whose strides are 1, as a constant for the compiler. It
+ * then writes no loop for short ones. any_length: unknown. with_gaps: so are the strides. */
 inline constexpr index_t any_length = 0, with_gaps = -1;
 template <index_t length, int Dim, int Rank, class Function, class... Types, int... Nth>
 UMEM_ALWAYS_INLINE void host_nest_of(Function &functor,
