@@ -45,20 +45,8 @@ MUTANTS = [
     c("url/url_fetch.c", "  if (!allows_host(fetch, to)) return \"the server redirects to a host that is not allowed\";\n", "",
       "a redirect leads to any host", first=("unit.url_hostile",)),
 
-    c("url/url_lane.c", "    if (!lane->busy && !full && !must_wait(job)) return true;", "    if (!lane->busy && !full) return true;",
-      "a copy whose caller reads nothing cannot be cancelled", first=("unit.url",)),
     c("url/url_lane.c", "    __atomic_fetch_add(&job->inflight, 1, __ATOMIC_RELAXED);\n", "", "several threads exceed the option connections",
       first=("unit.url",)),
-    c("url/url_request.c", "    if (filled + part == room && !empty_buffer(slot)) return false;\n", "", "a buffer overflows", first=("contract.route",)),
-    c("url/s3_upload.c", "  if (lends && !take_back(upload, &lends)) good = false;\n", "", "a long write returns while senders read its bytes",
-      first=("unit.s3",)),
-    c("url/s3_upload.c", "  return !buffer->writers && buffer->covered == upload", "  return buffer->covered == upload",
-      "a part is sent while a thread writes to it", first=("unit.s3",)),
-    c("url/s3_upload.c", "  if (buffer->covered < size) clear_unmarked(buffer, size);\n", "", "bytes that nothing has written are what the buffer had",
-      first=("unit.s3",)),
-    c("url/s3_requests.c", "((call->reply.status == 200 && !*answer->code) ||", "(call->reply.status == 200 ||", "an error in a good answer is taken for a part",
-      first=("unit.s3",)),
-    c("url/s3_upload.c", "  upload->begins = !has;\n", "", "several uploads of one object begin", first=("unit.s3",)),
 
     # ---- whose address is it ----
     c("core/live.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
