@@ -119,13 +119,13 @@ TEST_F(FormatsTest, progress_is_reported_and_cancels) {
     if (done > 0) throw std::out_of_range("mine");
     return true;
   };
-  wanted = 2 * large.size(); /* each byte is read for the checksum, too */
+  wanted = 2 * std::uint64_t(large.size()); /* each byte is read for the checksum, too */
   umem::save_archive(path, {{"x", umem::c_array(large)}}, {}, note, 1 << 20);
   expect_all();
   EXPECT_THROW(umem::save_archive(path, {{"y", umem::c_array(large)}}, {}, throws, 1 << 20),
                std::out_of_range);
   umem::Archive const archive(path);
-  wanted = large.size();
+  wanted = std::uint64_t(large.size());
   EXPECT_EQ(archive.load({"x"}, umem::Host(), note, 1 << 20).size(), 1u);
   expect_all();
   EXPECT_THROW(archive.load({"x"}, umem::Host(), stop), umem::cancelled_error);

@@ -267,6 +267,7 @@ void umemVirtual_dtor(umemVirtual *ctx) {
 
 unsigned umem_transfers;
 void (*umem_leave_hook)(umemVirtual *ctx);
+void (*umem_exit_hook)(void);
 
 void umem_dtor(void *ctx) {
   UMEM_ENTER();

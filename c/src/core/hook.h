@@ -53,6 +53,10 @@ extern bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job)
 extern unsigned umem_transfers __attribute__((visibility("hidden")));
 extern void (*umem_leave_hook)(umemVirtual *ctx) __attribute__((visibility("hidden")));
 
+/* Lets exit end transfers before what is in the process now, such as a library that takes its
+ * memory along. Its user calls it once; NULL: there are no transfers. */
+extern void (*umem_exit_hook)(void) __attribute__((visibility("hidden")));
+
 static inline bool umem_is_watched(void) {
   return __builtin_expect(__atomic_load_n(&umem_watched, __ATOMIC_RELAXED) != 0, 0);
 }

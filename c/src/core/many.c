@@ -155,7 +155,7 @@ static void copy_scattered(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs
 /* Fewer rows, or longer ones, gain nothing. The CPU cannot address a GPU's memory: several threads
  * fill buffers for it with these rows sooner, from so many bytes on. */
 enum { least_rows = 16, most_rank = 8 };
-static size_t const most_row = 32 << 10, most_row_to_fill = 64, least_filled = 1 << 20;
+static size_t const most_row = 4 << 10, most_row_to_fill = 64, least_filled = 1 << 20;
 static size_t const most_in_time = 8 << 20; /* bytes, between two looks at the clock */
 
 typedef struct Rows {

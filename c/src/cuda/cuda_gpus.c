@@ -5,6 +5,7 @@
 #include "cuda/cuda_scope.h"
 #include "base/thread.h"
 #include "core/context.h"
+#include "core/hook.h"
 #include "core/status.h"
 #include "cuda/cuda_pinned.h"
 
@@ -84,6 +85,11 @@ static bool find_near(umemCudaGpu *gpu) {
   return false;
 }
 
+/* The runtime takes all memory along when the process ends. */
+static void end_transfers_before(void) {
+  if (umem_exit_hook) umem_exit_hook();
+}
+
 /* Fills in *gpu, whose rt and device stand. */
 static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   if (!version_is_enough(ctx, gpu->rt) || !device_exists(ctx, gpu)) return false;
@@ -93,8 +99,11 @@ static bool open_first(umemVirtual *ctx, umemCudaGpu *gpu) {
   gpu->concurrent_managed = has(gpu, umemCudaConcurrentManaged);
   gpu->page_size = page_size_of(gpu);
   gpu->has_near = find_near(gpu);
-  return umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
-                        "cannot use GPU %d", gpu->device);
+  bool retained = umemCuda_check(ctx, gpu, gpu->rt->primary_retain(&gpu->context, gpu->device),
+                                 "cannot use GPU %d", gpu->device);
+  static pthread_once_t at_first = PTHREAD_ONCE_INIT;
+  if (retained) pthread_once(&at_first, end_transfers_before);
+  return retained;
 }
 
 /* Whether gpu was opened by this process; false with a status otherwise. */

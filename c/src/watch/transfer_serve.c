@@ -19,6 +19,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -419,10 +420,17 @@ static void begin_child(void) {
   __atomic_store_n(&umem_transfers, 0, __ATOMIC_RELAXED);
 }
 
+static void close_all(void);
+
+/* exit runs functions of atexit before all destructors, the newest first: transfers end while the
+ * memory is still there of libraries that were used before, as CUDA's runtime. */
+static void close_at_exit(void) { (void)atexit(close_all); /* else the destructor does */ }
+
 __attribute__((constructor(101))) static void open_all(void) {
   umemLock_init(&all.lock);
   umemTransfer_init_condition(&all.fewer);
   umem_leave_hook = leave_context;
+  umem_exit_hook = close_at_exit;
   pthread_atfork(NULL, NULL, begin_child);
 }
 
@@ -443,6 +451,8 @@ __attribute__((destructor)) static void close_all(void) {
 bool umemTransfer_is_served(void) { return servers_allowed() > 0; }
 
 void umemTransfer_serve(umemTransfer *self) {
+  static pthread_once_t at_first = PTHREAD_ONCE_INIT;
+  pthread_once(&at_first, close_at_exit);
   self->piece = short_below;
   self->whole = self->nbytes < short_below || umemTransfer_overlaps(self);
   umemTransfer_find_feed(self);

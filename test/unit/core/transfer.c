@@ -1,10 +1,13 @@
 /* transfer.c - umem/transfer.h: what holds beside the bytes: fairness, the end of contexts, of the
  * process and of its parent, failures, descriptors, and copies in queues. */
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 
 #include "base/thread.h"
 #include "child.h"
+#include "core/hook.h"
 #include "core/threads.h"
 #include "failures.h"
 #include "fake/fake.h"
@@ -593,4 +596,43 @@ static void exit_with_transfers(void *argument) {
 
 TEST(exit_waits_for_no_transfer) {
   if (!UNDER_SANITIZER) child_run(exit_with_transfers, NULL);
+}
+
+/* Memory that a library takes along when the process ends, as CUDA's runtime does. */
+static void *doomed;
+static bool exits; /* atomic */
+
+static void take_along(void) { munmap(doomed, large); }
+static void note_exit(void) { __atomic_store_n(&exits, true, __ATOMIC_RELEASE); }
+
+/* Reads when the process exits, and not at once. */
+static void late_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)ctx, (void)src_adr, (void)that;
+  __atomic_fetch_add(&slow.reads, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&exits, __ATOMIC_ACQUIRE)) usleep(100);
+  usleep(20000);
+  memset((void *)dst_adr, 7, nbytes);
+}
+
+static struct umemVtbl const late_vtbl = {.alloc = slow_alloc, .copy_to = late_copy_to};
+
+/* Transfers have begun before that library is used for the first time. */
+static void exit_while_reading(void *argument) {
+  (void)argument;
+  umem_set_threads(4);      /* a child has one */
+  signal(SIGSEGV, SIG_DFL); /* not that of the tests */
+  doomed = mmap(NULL, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT(doomed != MAP_FAILED && umemTransfer_release(start(large)) == umemOK);
+  EXPECT(atexit(take_along) == 0);
+  umem_exit_hook();
+  slow.super.vptr = &late_vtbl;
+  start_slow_at((uintptr_t)doomed, small);
+  await_reads(1);
+  EXPECT(atexit(note_exit) == 0);
+  exit(0);
+}
+
+SLOW_TEST(exit_ends_transfers_before_their_memory_goes) {
+  if (!UNDER_SANITIZER) child_run(exit_while_reading, NULL);
 }
