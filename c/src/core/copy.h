@@ -259,7 +259,8 @@ void umemList_release(umemList *list);
 umemListPair umemList_pair(umemList const *list, size_t run);
 umemListPair umemList_pair_at(umemList const *list, size_t k);
 
-/* Whether the bytes from first up to end are in one block of ctx, as far as that matters. */
+/* Whether the bytes from first up to end are in one block of ctx, as far as that matters. A device
+ * copies inside of one allocation: so false for its memory if the block is not known. */
 bool umemList_is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end);
 
 /* Records what was held as the failure of item. Returns false. */

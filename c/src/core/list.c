@@ -396,8 +396,10 @@ static bool is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end, uintpt
 }
 
 bool umemList_is_in_block(umemVirtual *ctx, uintptr_t first, uintptr_t end) {
+  umemFound block = UMEM_FOUND_INIT;
   uintptr_t limit = 0;
-  return is_in_block(ctx, first, end, &limit);
+  if (!umem_can(ctx, umemDeviceAccessible)) return is_in_block(ctx, first, end, &limit);
+  return umemLive_search(ctx, first, &block) == umemSearchFound && end <= block.adr + block.nbytes;
 }
 
 /* Whether an item that follows a run on both sides is in the same blocks, which end at limits. */

@@ -458,9 +458,12 @@ size_t umemMeter_take(umemMeter *self) {
  * room is not reported before the end. */
 static void add_range(umemMeter *self, size_t begin, size_t end) {
   unsigned k = 0;
-  while (k < self->count && self->ahead[k].end != begin) k++;
+  while (k < self->count && self->ahead[k].end != begin && self->ahead[k].begin != end) k++;
   if (k < self->count) {
-    self->ahead[k].end = end;
+    if (self->ahead[k].end == begin)
+      self->ahead[k].end = end;
+    else
+      self->ahead[k].begin = begin;
   } else if (self->count < umemMeterRanges) {
     self->ahead[k].begin = begin;
     self->ahead[k].end = end;
@@ -496,20 +499,19 @@ static void report(umemMeter *self, size_t arrived) {
 }
 
 size_t umemMeter_note(umemMeter *self, size_t at, size_t nbytes) {
-  umemLock_acquire(&self->lock);
   if (at == self->arrived) {
     self->arrived += nbytes;
     pass_ranges(self);
   } else {
     add_range(self, at, at + nbytes);
   }
-  size_t arrived = self->arrived;
-  umemLock_release(&self->lock);
-  return arrived;
+  return self->arrived;
 }
 
 void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
+  pthread_mutex_lock(&self->lock);
   size_t arrived = umemMeter_note(self, at, nbytes);
+  pthread_mutex_unlock(&self->lock);
   if (reports_here(self)) report(self, arrived);
 }
 

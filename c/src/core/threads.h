@@ -79,8 +79,10 @@ typedef struct umemMeter {
   /* The first bytes from the piece on have arrived. Returns whether to go on. An exception of C++
    * may leave it. */
   bool (*report)(struct umemMeter *self, size_t arrived);
-  bool over;      /* cancelled, or something has failed; atomic */
-  umemLock lock;  /* protects the others */
+  bool over; /* cancelled, or something has failed; atomic */
+  /* Protects the others. No umemLock: in a child of fork the stack that it is on is that of others,
+   * or of no thread. */
+  pthread_mutex_t lock;
   size_t arrived; /* all bytes up to here */
   struct {
     size_t begin, end;
@@ -95,12 +97,12 @@ umemMeter *umemMeter_find(umemVirtual *self, uintptr_t src_adr, uintptr_t dst_ad
 /* Returns how many bytes to copy: all of the run. */
 size_t umemMeter_take(umemMeter *self);
 
-/* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived. Returns how
- * many have from there on. Any thread. */
+/* Notes that nbytes at `at`, as counted from the beginning of the piece, have arrived, without the
+ * lock. Returns how many have from there on. What is far ahead may not be noted. */
 size_t umemMeter_note(umemMeter *self, size_t at, size_t nbytes);
 
-/* umemMeter_note, which calls report if the thread is the caller's. That must be in no scope of a
- * GPU and hold no lock. */
+/* umemMeter_note with the lock, by any thread. Calls report if it is the caller's, which must be in
+ * no scope of a GPU and hold no lock. */
 void umemMeter_add(umemMeter *self, size_t at, size_t nbytes);
 
 /* No report follows. */

@@ -166,7 +166,7 @@ static bool copy_part(Steps *steps, umemLayout const *layout, ptrdiff_t src_offs
 /* Also when an exception of C++ passes. */
 static void end_steps(Steps *steps) {
   umem_thread.waiter = steps->outer;
-  umemLock_destroy(&steps->meter.lock);
+  pthread_mutex_destroy(&steps->meter.lock);
 }
 
 static umemStatusType copy_in_steps(Progress const *copy) {
@@ -184,7 +184,7 @@ static umemStatusType copy_in_steps(Progress const *copy) {
                  .copy = copy,
                  .step = step,
                  .piece = copy->nbytes < long_copy ? step : umem_greater(step, long_copy)};
-  umemLock_init(&steps.meter.lock);
+  pthread_mutex_init(&steps.meter.lock, NULL);
   umem_thread.waiter = &steps.waiter;
   uint64_t before = umem_thread.failures;
   steps.cancelled = !report(copy, 0);

@@ -262,11 +262,11 @@ static size_t move_long_piece(umemTransfer *self, size_t nbytes) {
                    .transfer = self,
                    .before = self->done};
   umemMeter *meter = &served.meter;
-  umemLock_init(&meter->lock);
+  pthread_mutex_init(&meter->lock, NULL);
   umem_thread.meter = meter;
   umem_copy_any_run(self->src, meter->src_adr, self->dst, meter->dst_adr, nbytes);
   umem_thread.meter = outer;
-  umemLock_destroy(&meter->lock);
+  pthread_mutex_destroy(&meter->lock);
   return meter->taken ? meter->arrived : nbytes;
 }
 

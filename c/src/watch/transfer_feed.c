@@ -15,8 +15,7 @@
 #include "watch/transfer.h"
 
 enum { most_fed = 16, most_threads = 12 /* more gain nothing (H100, 16 cores) */ };
-static size_t const fed_from = 2 << 20, least_piece = 1 << 20, most_piece = 4 << 20,
-                    woken_for = 512 << 10; /* bytes that are worth a thread */
+static size_t const fed_from = 2 << 20, least_piece = 1 << 20, most_piece = 4 << 20;
 
 /* A transfer whose pieces are handed out. */
 typedef struct Fed {
@@ -53,14 +52,21 @@ typedef struct Feeder {
 
 /* ---- which transfers ---- */
 
+/* RAM and files. What a device reaches, and what waits for a server, has ways of its own. */
+static bool is_read_in_pieces(umemVirtual *from) {
+  unsigned never = umemOrdered | umemDeviceShared | umemDeviceAccessible;
+  return umem_can(from, umemConcurrent) && !(from->capabilities & never) &&
+         (umem_cpu_reads(from) || UMEM_SLOT(from, window));
+}
+
 void umemTransfer_find_feed(umemTransfer *self) {
   if (self->whole || self->list || self->layout.rank || self->nbytes < fed_from) return;
   umemAttempt forgotten;
   umemAttempt_begin(&forgotten);
   umemVirtual *from = umemAdaptor_mover(self->src), *to = umemAdaptor_mover(self->dst);
   umemAttempt_end(&forgotten);
-  bool can = from && to && UMEM_SLOT(to, copy_pieces) && umem_can(from, umemConcurrent) &&
-             umem_can(to, umemConcurrent) && !umem_can(from, umemOrdered);
+  bool can = from && to && UMEM_SLOT(to, copy_pieces) && umem_can(to, umemConcurrent) &&
+             is_read_in_pieces(from);
   self->from = can ? from : NULL;
   self->to = can ? to : NULL;
 }
@@ -93,11 +99,14 @@ static bool has_pieces(Fed const *fed) {
          !umemTransfer_is_cancelled(transfer);
 }
 
-/* Ends its transfer, if nothing of that runs or will. */
+/* Ends its transfer, if nothing of that runs or will. Pieces that arrived far ahead may not have
+ * been noted. */
 static void end_if_over(umemTransferFeed *self, Fed *fed) {
+  umemTransfer *transfer = fed->transfer;
   if (fed->running || fed == self->current) return;
-  umemLock_destroy(&fed->meter.lock);
-  self->serving->end(fed->transfer);
+  if (!umemTransfer_has_failed(transfer) && fed->taken == transfer->nbytes)
+    __atomic_store_n(&transfer->done, transfer->nbytes, __ATOMIC_RELAXED);
+  self->serving->end(transfer);
   fed->transfer = NULL;
   pthread_cond_broadcast(&self->changed);
 }
@@ -113,7 +122,6 @@ static void begin_fed(umemTransferFeed *self, Fed *fed, umemTransfer *transfer) 
                .number = self->number++ * most_fed + (uintptr_t)(fed - self->fed),
                .before = transfer->done,
                .taken = transfer->done};
-  umemLock_init(&fed->meter.lock);
   self->current = fed;
 }
 
@@ -143,7 +151,9 @@ static void let_go(Feeder *self, Fed *fed) {
 }
 
 static void let_first_go(Feeder *self) {
-  if (self->first) let_go(self, self->first);
+  if (!self->first) return;
+  umem_thread.step = NULL; /* it may end with the transfer */
+  let_go(self, self->first);
   self->first = NULL;
 }
 
@@ -212,7 +222,11 @@ static void end_piece(umemFeed *feed, umemCopyPiece const *piece, bool done) {
     umemVirtual_fail(piece->dst, umemRuntimeError, "%s gave no reason for a failure",
                      umem_get_device_name(piece->dst));
   umem_thread.step = NULL; /* it may end with the transfer */
-  if (!done) umemAttempt_end(&self->attempt);
+  if (!done) {
+    umem_record_on_layers(fed->transfer->to, fed->transfer->dst, self->attempt.failures);
+    umem_record_on_layers(fed->transfer->from, fed->transfer->src, self->attempt.failures);
+    umemAttempt_end(&self->attempt);
+  }
   umemLock_acquire(self->all->serving->lock);
   note_piece(self, fed, piece, done);
   self->open--;
@@ -253,7 +267,15 @@ static void feed_thread(void *data, unsigned number) {
 
 /* ---- the feed ---- */
 
+/* One worker at least is left for those that serve short transfers. */
+static unsigned free_threads(void) {
+  unsigned workers = umem_parallel_workers(), taken = 1;
+  for (umemTransferFeed const *feed = feeds; feed; feed = feed->next) taken += feed->threads;
+  return workers > taken ? (unsigned)umem_lesser(workers - taken, most_threads) : 1;
+}
+
 static void open_feed(umemTransferFeed *self) {
+  self->threads = free_threads();
   umemTransfer_init_condition(&self->changed);
   self->next = feeds;
   feeds = self;
@@ -272,7 +294,6 @@ static void give_back(umemTransferFeed *self) {
   self->current = NULL;
   if (fed && has_pieces(fed)) {
     fed->transfer->from = fed->transfer->to = NULL;
-    umemLock_destroy(&fed->meter.lock);
     put_back(self, fed->transfer);
   } else if (fed) {
     end_if_over(self, fed);
@@ -293,8 +314,7 @@ void umemTransfer_feed(umemTransfer *self, umemTransferServing const *serving) {
   umemTransferFeed feed = {.serving = serving,
                            .to = self->to,
                            .vptr = self->from->vptr,
-                           .capabilities = self->from->capabilities,
-                           .threads = umem_parallel_pieces(self->nbytes, woken_for, most_threads)};
+                           .capabilities = self->from->capabilities};
   open_feed(&feed);
   begin_fed(&feed, feed.fed, self);
   serving->sort_lines();

@@ -1,6 +1,7 @@
 /* transfer_feed.c - long transfers to a context with the method copy_pieces (umem/virtual.h): one
  * sequence of pieces of all that are in flight, and what becomes of what fails or is cancelled. */
 #include <limits.h>
+#include <sys/wait.h>
 
 #include "core/threads.h"
 #include "failures.h"
@@ -23,6 +24,8 @@ static struct {
   unsigned mixed;     /* of them, those that have had pieces of several transfers */
   uintptr_t fails_at; /* the piece with this first byte fails */
   bool says_nothing;  /* of that */
+  uintptr_t last;     /* the piece with this first byte ends when no other comes */
+  unsigned others;    /* that have ended; atomic */
   bool wrong;         /* what it has got; atomic */
 } method;
 
@@ -39,12 +42,15 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
     mixed |= first != UINTPTR_MAX && first != piece.copy;
     first = piece.copy;
     while (__atomic_load_n(&method.held, __ATOMIC_ACQUIRE)) usleep(100);
-    bool fails = piece.src_adr == method.fails_at;
+    bool fails = piece.src_adr == method.fails_at, last = piece.src_adr == method.last;
+    while (last && __atomic_load_n(&method.others, __ATOMIC_ACQUIRE) < most / asked - 1)
+      usleep(100);
     if (piece.dst != ctx || piece.nbytes > asked || !source->vptr)
       __atomic_store_n(&method.wrong, true, __ATOMIC_RELEASE);
     if (fails && !method.says_nothing) umemVirtual_fail(ctx, umemIOError, "it is broken");
     memcpy((void *)piece.dst_adr, (void const *)piece.src_adr, piece.nbytes);
     feed->end(feed, &piece, !fails);
+    __atomic_fetch_add(&method.others, 1, __ATOMIC_RELEASE);
   }
   if (mixed) __atomic_fetch_add(&method.mixed, 1, __ATOMIC_RELEASE);
   return true;
@@ -180,6 +186,63 @@ TEST(a_cancelled_one_takes_no_further_pieces) {
   }
   umem_clear_status(&to);
   expect_arrived(2, transfers[2], most);
+}
+
+TEST(a_failure_is_that_of_the_adaptor_too) {
+  method.fails_at = (uintptr_t)bytes[0];
+  hold(true);
+  umemTransfer *transfer = start(0, most, &limit);
+  await_call();
+  hold(false);
+  assert_int_equal(umemTransfer_wait(transfer), umemIOError);
+  assert_int_equal(umem_get_status(&limit), umemIOError);
+  assert_int_equal(umem_get_status(&to), umemIOError);
+  umem_thread_clear();
+  umem_clear_status(&limit);
+  umem_clear_status(&to);
+  assert_ok(umemTransfer_release(transfer));
+}
+
+/* All others have arrived before it. */
+TEST(the_first_piece_may_come_last) {
+  method.last = (uintptr_t)bytes[0];
+  hold(true);
+  umemTransfer *transfer = start(0, most, &to);
+  await_call();
+  hold(false);
+  expect_arrived(0, transfer, most);
+}
+
+/* Feeders hold their pieces: a worker is left for it. */
+TEST(short_ones_are_served_meanwhile) {
+  hold(true);
+  umemTransfer *transfer = start(0, most, &to);
+  await_call();
+  umemTransfer *brief = start(1, 1000000, &to);
+  for (int i = 0; i < 50000 && !umemTransfer_poll(brief); i++) usleep(100);
+  assert_true(umemTransfer_poll(brief));
+  hold(false);
+  expect_arrived(1, brief, 1000000);
+  expect_arrived(0, transfer, most);
+}
+
+static void *transfer_often(void *over) {
+  while (!__atomic_load_n((bool *)over, __ATOMIC_ACQUIRE))
+    umemTransfer_release(start(0, most, &to));
+  return NULL;
+}
+
+TEST(the_process_forks_meanwhile) {
+  pthread_t thread;
+  bool over = false;
+  assert_int_equal(pthread_create(&thread, NULL, transfer_often, &over), 0);
+  for (int i = 0; i < 100; i++) {
+    pid_t child = fork();
+    if (!child) _exit(0);
+    assert_true(child > 0 && waitpid(child, NULL, 0) == child);
+  }
+  __atomic_store_n(&over, true, __ATOMIC_RELEASE);
+  pthread_join(thread, NULL);
 }
 
 typedef struct Ending {

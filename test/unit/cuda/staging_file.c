@@ -80,7 +80,7 @@ static void expect_workers(umemCopyOptions options) {
   options.progress = NULL;
   expect_ok(umem_start(&pair.store, pair.near, &pair.gpu, pair.far, 8 * from, &options, &transfer));
   expect_ok(umemTransfer_release(transfer));
-  assert_int_equal(route.legs[0].workers, threads);
+  assert_in_range(route.legs[0].workers, threads - 2, threads); /* who waits may copy itself */
 }
 
 LATE_PAIR_TEST(the_route_says_how_many_threads_read) {
