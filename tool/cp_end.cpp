@@ -155,7 +155,8 @@ static umemShm *shm_of(Opened const &segment) {
 
 /* An object of a web server. */
 static std::unique_ptr<End> open_url(Name const &name, Range const &range) {
-  auto object = std::make_unique<Opened>(name);
+  auto object = std::make_unique<WholeFile>(name);
+  object->path = name.place;
   umemInfo info = UMEM_INFO_INIT;
   if (umem_get_info(object->ctx, &info) != umemOK) fail_with_status();
   object->nbytes = length_in(range, info.capacity);
@@ -382,12 +383,18 @@ static std::unique_ptr<End> make_file(Name const &name, End const &src, bool dir
   return file;
 }
 
-/* A new object of a bucket, which finish makes. */
+/* A new object of a bucket, which only finish makes: what failed before leaves the old one. */
 struct NewObject : Opened {
   using Opened::Opened;
+  ~NewObject() override {
+    void *const s3 = umem_find_layer(ctx, "s3");
+    if (!finished && s3) umemS3_abandon(static_cast<umemS3 *>(s3));
+  }
   void finish() override {
     if (umem_flush(ctx) != umemOK) fail_with_status();
+    finished = true;
   }
+  bool finished = false;
 };
 
 static std::unique_ptr<End> make_object(Name name, std::uint64_t nbytes) {

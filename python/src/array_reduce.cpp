@@ -36,7 +36,7 @@ template <class Type, class Result> struct Sum {
     if constexpr (std::is_integral_v<Result> && std::is_signed_v<Type>)
       return nb::cast(static_cast<int64_t>(sum));
     else
-      return nb::cast(sum);
+      return nb::cast(sum + Result(0)); /* -0.0 is 0.0 */
   }
 };
 
@@ -196,17 +196,12 @@ public:
   /* Calls each(number, elements, how many, number of the first one) for all pieces, in several
    * threads. Raises the failure of one, and what a signal raises. */
   template <class Each> void for_each(Each const &each) {
-    unsigned const threads = static_cast<unsigned>(std::min<size_t>(threads_, count()));
-    std::pair<Pieces *, Each const *> self{this, &each};
-    auto const body = [](void *data, unsigned) {
-      auto const &[pieces, function] = *static_cast<std::pair<Pieces *, Each const *> *>(data);
-      pieces->run(*function);
-    };
+    auto const threads = static_cast<index_t>(std::min<size_t>(threads_, count()));
     while (next_ < count() && !failed_) {
       end_of_round_ = Clock::now() + round_time;
       {
         Unlock unlock;
-        umem_parallel_for(threads, body, &self);
+        umem::detail::on_threads(threads, [&](index_t) { run(each); });
       }
       if (PyErr_CheckSignals()) throw nb::python_error();
     }
@@ -263,11 +258,17 @@ nb::object reduce_all(nb::handle object, std::string const &name, bool in_double
   Array &array = array_of(object);
   Hold hold(array);
   umemArray *const handle = hold.get();
+  Context const *const context = hold.context();
+  /* A device that shares the memory may still write it; NumPy's way waits for it. */
   bool const is_plain = !array.named && umemArray_is_c_contiguous(handle) &&
-                        umemArray_elements(handle) > 0 && !hold.context()->can(umemOrdered);
+                        umemArray_elements(handle) > 0 && !context->can(umemOrdered) &&
+                        !context->can(umemDeviceShared) &&
+                        umemArray_address(handle) % umem_element_size(umemArray_type(handle)) == 0;
   if (!is_plain) return nb::none();
   switch (umemArray_type(handle)) {
-  case umemBool:
+  case umemBool: /* of any byte but 0 and 1, too: these compare and compute with its value */
+    if (name == "argmin" || name == "argmax" || name == "std") return nb::none();
+    return reduce_numbers<uint8_t>(hold, name, in_double, bytes);
   case umemUInt8:
     return reduce_numbers<uint8_t>(hold, name, in_double, bytes);
   case umemInt8:

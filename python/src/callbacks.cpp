@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 /* ---- retry ---- */
@@ -158,12 +159,15 @@ static nb::object set_hook(nb::object function) {
 
 /* ---- decisions ---- */
 
-/* Locks of umem may be held, under which nothing waits for the GIL: the lines go to a file. */
+/* Locks of umem may be held, and the GIL, under which nothing waits for a thread of Python: the lines
+ * go to a file. A pipe that is full loses them. */
 static void write_decision(void *, umemDecision level, char const *message, void *file) noexcept {
   static char const *const names[] = {"", "fallbacks", "memory", "copies"};
   char line[UMEM_MESSAGE_SIZE + 16];
   int length = snprintf(line, sizeof line, "%s: %s\n", names[level], message);
   auto const most = static_cast<int>(sizeof line) - 1;
+  pollfd ready{*static_cast<int *>(file), POLLOUT, 0};
+  if (poll(&ready, 1, 0) != 1 || !(ready.revents & POLLOUT)) return;
   if (write(*static_cast<int *>(file), line, static_cast<size_t>(std::min(length, most))) < 0)
     return; /* nobody could receive it */
 }

@@ -359,7 +359,8 @@ def _without_gil(task: _Reduction, name: str, dtype: Any, ddof: float) -> Any:
     work = {"mean": "sum", "var": "std"}.get(name, name)
     if work == "sum" and own.kind == "b":
         work = "count_nonzero"
-    found = _core._reduce(task.array, work, wanted == numpy.float64, _CACHED_PIECE)
+    far = task.array.place.kind in ("url", "http", "https", "s3")  # each piece is a request
+    found = _core._reduce(task.array, work, wanted == numpy.float64, _PIECE if far else _CACHED_PIECE)
     if found is None:
         return None
     value, overflows, is_invalid = found

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """umem cp. Usage: cp.py UMEM DEFAULT_USER"""
 import http.server
+import io
 import json
 import os
 import re
 import resource
 import signal
+import struct
 import subprocess
 import threading
 import unittest
 import unittest.mock
+import zipfile
+import zlib
 from pathlib import Path
 
 from program import UMEM, Case, closed_pipe, main
@@ -57,6 +61,16 @@ class Bucket(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
 
+def npz_with_a_wrong_checksum():
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (100000,), }".ljust(117) + b"\n"
+    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(100000)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("x.npy", array)
+    right = struct.pack("<I", zlib.crc32(array))
+    return made.getvalue().replace(right, struct.pack("<I", zlib.crc32(array) ^ 1))
+
+
 class Copies(Case):
     def setUp(self):
         super().setUp()
@@ -89,6 +103,8 @@ class Copies(Case):
                 self.assertIn("cannot write s3://other/a.bin: HTTP status 403", error)
                 self.assertNotIn("hidden", error)
                 self.assertIn("mode=r is not allowed", self.error("cp", "a.bin", "s3://bucket/a.bin#mode=r", expect=2))
+                (self.folder / "bad.npz").write_bytes(npz_with_a_wrong_checksum())
+                self.error("cp", "bad.npz#x", "s3://bucket/bad")  # all bytes were written when it fails
         finally:
             server.shutdown()
             server.server_close()

@@ -83,6 +83,16 @@ def test_an_object_has_the_bytes_of_a_file(s3, moto, tmp_path):
     assert moto.get("/bucket/layout") == (tmp_path / "file").read_bytes()
 
 
+def test_an_object_of_a_web_server_goes_to_a_bucket(s3, moto, nginx):
+    """With fewer buffers for parts than pieces that arrive."""
+    data = data_of(136 << 20)
+    (nginx.root / "long").write_bytes(data.tobytes())
+    with umem.Url(nginx.plain + "/long") as source, umem.open("s3://bucket/long#mode=w&connections=4") as place:
+        umem.copy(umem.empty(data.shape, "uint8", place), umem.at(source, 0, data.size, "uint8"))
+    (nginx.root / "long").unlink()
+    assert moto.get("/bucket/long") == data.tobytes()
+
+
 KEYS = ["a b", "a+b", "a%b", "a?b", "a#b", "a&b=c;d", "ä/ö/€", "a//b", "~-._", "(x)!'*", "a:b@c", "[1]", '"<>\\^`{|}', "\x01",
         "k" * 1000]
 

@@ -141,14 +141,14 @@ static void clear_unmarked(Buffer *buffer, uint64_t size) {
 /* ==== senders ==== */
 
 /* Returns when there is a number of the upload, which one thread requests. False if that has
- * failed. */
+ * failed: the threads that have waited do not try again. */
 static bool ensure_begun(umemS3Upload *upload) {
   umemLock_acquire(&upload->lock);
   while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
-  bool has = *upload->requests.id;
-  upload->begins = !has;
+  bool has = *upload->requests.id, over = upload->has_failed || upload->abandoned;
+  upload->begins = !has && !over;
   umemLock_release(&upload->lock);
-  if (has) return true;
+  if (has || over) return has;
   has = umemS3Requests_begin(&upload->requests);
   umemLock_acquire(&upload->lock);
   upload->begins = false;
@@ -184,7 +184,7 @@ static void send_buffer(umemS3Upload *upload, Buffer *buffer) {
   umemLock_acquire(&upload->lock);
   if (sent)
     strcpy(upload->parts[part].etag, etag);
-  else
+  else if (umemAttempt_failed(&attempt))
     keep_failure(upload, &attempt);
   set_free(buffer);
   pthread_cond_broadcast(&upload->changed);

@@ -372,7 +372,9 @@ static bool read_runs(umemFetchJob *job) {
   uint32_t total = job->fetch->options.total_ms;
   unsigned lanes = (unsigned)umem_lesser(most_lanes, job->fetch->options.connections);
   job->piece = piece_of(job->fetch, nbytes);
-  job->room = umem_lesser(job->piece, buffer_bytes);
+  /* A pinned chunk for a GPU; else the piece as a whole, which others may want in few calls. */
+  bool pinned = job->host && umem_can(job->host, umemDeviceAccessible);
+  job->room = pinned ? umem_lesser(job->piece, buffer_bytes) : job->piece;
   job->deadline = total ? umemFetch_now() + total * umem_ns_of_ms : 0;
   uint64_t before = umem_thread.failures;
   umem_parallel(umem_parallel_pieces(nbytes, lane_bytes, lanes), read_lane, job);

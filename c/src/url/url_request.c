@@ -146,12 +146,13 @@ static bool write_place(umemSlot *slot, umemCopyRun *run, size_t skip, char cons
 static bool empty_buffer(umemSlot *slot) {
   umemFetchJob *job = slot->job;
   bool queues = umem_can(job->dst, umemOrdered);
+  bool turns = queues || !umem_can(job->dst, umemConcurrent);
   uint64_t before = umem_thread.failures, at = slot->from + slot->emptied;
   size_t size = slot->got - slot->emptied;
-  if (queues) pthread_mutex_lock(&job->turn);
+  if (turns) pthread_mutex_lock(&job->turn);
   bool good = scatter(slot, at, (char const *)slot->buffer, size, write_place);
   if (queues) umem_finish(job->dst);
-  if (queues) pthread_mutex_unlock(&job->turn);
+  if (turns) pthread_mutex_unlock(&job->turn);
   slot->emptied = slot->got;
   slot->failed = !good || umem_thread.failures != before;
   return !slot->failed;

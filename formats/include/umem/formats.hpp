@@ -45,6 +45,7 @@ void with_progress(Options options, ArchiveProgress const &progress, std::size_t
     call.rethrow();
     throw;
   }
+  call.rethrow(); /* in the last call, after which nothing could be cancelled */
 }
 
 } // namespace detail
@@ -120,8 +121,8 @@ public:
         umemArchiveOptions(UMEM_ARCHIVE_OPTIONS_INIT), progress, step, [&](auto *options) {
           detail::status_call(umemArchive_load, c_archive(), made.size(), texts.data(),
                               context.c_context(), made.data(), options);
+          for (umemArray *array : made) arrays.emplace_back(array);
         });
-    for (umemArray *array : made) arrays.emplace_back(array);
     return arrays;
   }
 
