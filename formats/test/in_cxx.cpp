@@ -130,7 +130,7 @@ TEST_F(FormatsTest, progress_is_reported_and_cancels) {
   expect_all();
   EXPECT_THROW(archive.load({"x"}, umem::Host(), stop), umem::cancelled_error);
   EXPECT_THROW(archive.load({"x"}, umem::Host(), throws, 1 << 20), std::out_of_range);
-  EXPECT_THROW(archive.load({"x"}, umem::Host(), throws), std::out_of_range); /* in its last call */
+  EXPECT_THROW(archive.load({"x"}, umem::Host(), throws), std::out_of_range);
   EXPECT_THROW(archive.load({"y"}, umem::Host(), stop), umem::index_error);
   wanted = archive.info("x").nbytes + 128; /* with the header of .npy */
   archive.check({"x"}, note, 1 << 20);

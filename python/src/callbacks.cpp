@@ -159,8 +159,8 @@ static nb::object set_hook(nb::object function) {
 
 /* ---- decisions ---- */
 
-/* Locks of umem may be held, and the GIL, under which nothing waits for a thread of Python: the lines
- * go to a file. A pipe that is full loses them. */
+/* Locks of umem may be held, and the GIL, under which nothing waits for a thread of Python: the
+ * lines go to a file. A pipe that is full loses them. */
 static void write_decision(void *, umemDecision level, char const *message, void *file) noexcept {
   static char const *const names[] = {"", "fallbacks", "memory", "copies"};
   char line[UMEM_MESSAGE_SIZE + 16];

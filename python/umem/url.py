@@ -59,6 +59,8 @@ class Url(Place):
         if self._kind not in ("http", "https"):
             fail("the URL begins with neither http: nor https:")
         lines = "\n".join(f"{name}: {value}" for name, value in headers.items()) if headers else None
+        if headers and any(end in f"{name}{value}" for name, value in headers.items() for end in "\r\n"):
+            fail("a header of Url has one line")  # it may be a secret: no text shows it
         super().__init__(None, rest, connections=connections, retries=retries, piece=piece, gap=gap,
                          connect_ms=connect_ms, stall_ms=stall_ms, total_ms=total_ms, version=version,
                          redirects=redirects, unpinned="yes" if unpinned else None, ca_file=ca_file, user=user,

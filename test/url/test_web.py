@@ -370,3 +370,10 @@ def test_requests_in_flight_are_bounded():
         assert np.array_equal(read(proxy.url + "/data", piece="64K", connections=5), DATA)
         assert 2 <= proxy.most_inflight <= 5
         assert proxy.connections <= 6
+
+
+def test_a_header_has_one_line():
+    for headers in ({"A": "hidden\nB: c"}, {"A\r": "hidden"}):
+        with pytest.raises(ValueError, match="one line") as refused:
+            umem.Url("http://127.0.0.1:1/x", headers=headers)
+        assert "hidden" not in str(refused.value)

@@ -459,9 +459,27 @@ static void fail_cancelled(umemList const *list, uint64_t done) {
                    (uintmax_t)done, (uintmax_t)list->nbytes);
 }
 
+/* While a call waits for a server, its steps are asked whether it goes on. */
+typedef struct Patience {
+  umemWaiter waiter, *outer;
+  umemListSteps const *steps;
+  uint64_t reported, total;
+} Patience;
+
+static bool ask_steps(umemWaiter *waiter) {
+  Patience *self = (Patience *)waiter;
+  return self->steps->report(self->steps->job, self->reported, self->total);
+}
+
+/* Also when an exception of C++ passes. */
+static void end_patience(Patience *self) { umem_thread.waiter = self->outer; }
+
 static void copy_in_steps(umemList *list, umemListSteps const *steps) {
-  uint64_t done = 0, reported = 0;
+  __attribute__((cleanup(end_patience))) Patience patience = {
+      .waiter = {ask_steps}, .outer = umem_thread.waiter, .steps = steps, .total = list->nbytes};
+  uint64_t done = 0;
   size_t piece = steps->step;
+  umem_thread.waiter = &patience.waiter;
   while (list->nbytes >= long_list && piece < least_piece) piece *= 2;
   if (!settle_all(list)) return;
   bool goes_on = steps->report(steps->job, 0, list->nbytes);
@@ -473,7 +491,7 @@ static void copy_in_steps(umemList *list, umemListSteps const *steps) {
     done += nbytes;
     bool quick = umemClock_read(CLOCK_MONOTONIC) - begin < least_time;
     if (list->nbytes >= long_list && quick && piece < most_piece) piece *= 2;
-    goes_on = report_steps(list, steps, done, &reported);
+    goes_on = report_steps(list, steps, done, &patience.reported);
   }
   if (!goes_on)
     fail_cancelled(list, done);
@@ -490,9 +508,11 @@ static bool copy_unsorted(umemList *list) {
   umemAttempt_begin(&ignored);
   bool copied = does(pair.src, pair.src, pair.dst, list->runs, list->run_count);
   umemAttempt_end(&ignored);
-  if (!copied || umemAttempt_failed(&ignored)) return false;
-  umemList_mark(list, 0, list->count);
-  return true;
+  bool failed = umemAttempt_failed(&ignored),
+       cancelled = failed && ignored.type == umemCancelledError;
+  if (cancelled) umemAttempt_record(&ignored);
+  if (copied && !failed) umemList_mark(list, 0, list->count);
+  return (copied && !failed) || cancelled;
 }
 
 /* Also when an exception of C++ passes. */

@@ -353,8 +353,19 @@ TEST(a_short_copy_from_a_silent_server_can_be_cancelled) {
   int calls = 0;
   umem_set_wait_hook(wait_twice, &calls);
   assert_failed(read_bytes(0, 1000), umemCancelledError, "cancelled");
-  umem_set_wait_hook(NULL, NULL);
   assert_int_equal(calls, 3);
+  reports = calls = 0;
+  umemCopyItem const items[] = {{&url, 0, &host, (uintptr_t)got, 500},
+                                {&url, 600, &host, (uintptr_t)got + 600, 400}};
+  umemCopyManyOptions many = UMEM_COPY_MANY_OPTIONS_INIT;
+  calls = 0;
+  assert_failed(umem_copy_many(items, 2, &many), umemCancelledError, "cancelled");
+  assert_int_equal(calls, 3);
+  many.progress = end_third;
+  many.user = &reports;
+  assert_failed(umem_copy_many(items, 2, &many), umemCancelledError, "cancelled");
+  assert_true(reports == 3 && calls == 3);
+  umem_set_wait_hook(NULL, NULL);
   assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
   url_server_stop(server);
   server = NULL;
