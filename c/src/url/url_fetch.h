@@ -218,6 +218,7 @@ struct umemLane {
   umemLane *next;
   unsigned slots, busy;
   uint64_t random;
+  uint64_t listened; /* when the thread last let libcurl look at its connections */
   umemSlot slot[];
 };
 

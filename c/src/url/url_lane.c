@@ -198,8 +198,9 @@ static bool begin_requests(umemLane *lane, umemFetchJob *job, bool *full) {
 
 /* ---- the loop ---- */
 
-static bool is_stalled(umemLane const *lane, umemSlot const *slot, uint64_t time) {
-  uint64_t limit = lane->fetch->options.stall_ms * umem_ns_of_ms;
+/* As far as the thread has listened: the program's target may have held it up since. */
+static bool is_stalled(umemLane const *lane, umemSlot const *slot) {
+  uint64_t limit = lane->fetch->options.stall_ms * umem_ns_of_ms, time = lane->listened;
   return slot->state == slotRuns && limit && time > slot->heard && time - slot->heard > limit;
 }
 
@@ -210,7 +211,7 @@ static bool look_at_slots(umemLane *lane, int *timeout) {
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
     uint64_t time = umemFetch_now();
-    if (is_stalled(lane, slot, time) && !umemSlot_end_stalled(lane, slot)) return false;
+    if (is_stalled(lane, slot) && !umemSlot_end_stalled(lane, slot)) return false;
     if (slot->state == slotWaits && slot->wake <= time && !umemSlot_send(lane, slot)) return false;
     if (slot->state == slotWaits) next = umem_lesser(next, slot->wake);
     if (slot->state == slotRuns && lane->fetch->options.stall_ms)
@@ -231,6 +232,7 @@ static bool perform(umemLane *lane, bool *ended) {
   umemCurl const *curl = lane->fetch->curl;
   umemCurlMessage *message;
   int running = 0, left = 0;
+  lane->listened = umemFetch_now();
   int code = curl->multi_perform(lane->multi, &running);
   if (code) return fail_multi(lane, code);
   for (*ended = false; (message = curl->multi_read(lane->multi, &left)) != NULL; *ended = true) {
