@@ -7,11 +7,12 @@
 #include "failures.h"
 #include "workers.h"
 
+#include <umem/file.h>
 #include <umem/limit.h>
 
 enum { sources = 3, most = 8 << 20, asked = 512 << 10 };
 
-static umemHost from[sources], to;
+static umemHost from[sources], to, ram; /* ram: of what the method writes to */
 static umemLimit limit;
 static struct umemVtbl vtbl;
 static unsigned char *bytes[sources], *target;
@@ -48,7 +49,7 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
     if (piece.dst != ctx || piece.nbytes > asked || !source->vptr)
       __atomic_store_n(&method.wrong, true, __ATOMIC_RELEASE);
     if (fails && !method.says_nothing) umemVirtual_fail(ctx, umemIOError, "it is broken");
-    memcpy((void *)piece.dst_adr, (void const *)piece.src_adr, piece.nbytes);
+    umem_copy_to(source, piece.src_adr, &ram, piece.dst_adr, piece.nbytes);
     feed->end(feed, &piece, !fails);
     __atomic_fetch_add(&method.others, 1, __ATOMIC_RELEASE);
   }
@@ -60,7 +61,8 @@ static int set_up(void **state UNUSED) {
   umem_thread_clear();
   umem_set_threads(4);
   memset(&method, 0, sizeof method);
-  bool good = umemHost_ctor(&to) == umemOK;
+  method.fails_at = method.last = UINTPTR_MAX;
+  bool good = umemHost_ctor(&to) == umemOK && umemHost_ctor(&ram) == umemOK;
   vtbl = *to.super.vptr;
   vtbl.copy_pieces = carry;
   to.super.vptr = &vtbl;
@@ -80,6 +82,7 @@ static int tear_down(void **state UNUSED) {
   }
   umem_dtor(&limit);
   umem_dtor(&to);
+  umem_dtor(&ram);
   free(target);
   umem_set_threads(0);
   return !method.wrong && umem_thread_status() == umemOK ? 0 : -1;
@@ -124,6 +127,20 @@ TEST(pieces_of_the_next_one_follow) {
   start_all(transfers, &to);
   for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most - k * 12345);
   assert_true(method.mixed > 0); /* else the link was idle between two */
+}
+
+TEST(files_are_fed) {
+  umemFile file;
+  umemTransfer *transfer = NULL;
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  uintptr_t adr = umem_alloc(&file, most);
+  assert_ok(umem_copy_to(&from[0], (uintptr_t)bytes[0], &file, adr, most));
+  hold(true);
+  assert_ok(umem_start(&file, adr, &to, (uintptr_t)target, most, NULL, &transfer));
+  await_call();
+  hold(false);
+  expect_arrived(0, transfer, most);
+  umem_dtor(&file);
 }
 
 TEST(adaptors_that_pass_copies_on_are_passed) {
