@@ -817,8 +817,6 @@ MUTANTS = [
       "a source ends while a thread begins with it"),
     c("watch/transfer_feed.c", "} else if (!umemTransfer_has_failed(transfer)) {", "} else if (0) {",
       "a piece that fails is no failure"),
-    c("watch/transfer_feed.c", "  serving->sort_lines();\n", "",
-      "transfers that wait already are not of the sequence"),
     c("array/array.c", "  array->adr = (array->block + host_alignment - 1) & ~(uintptr_t)(host_alignment - 1);", "  array->adr = array->block;",
       "small arrays are not aligned"),
     c("array/array_convert.c", "if (umem_finish(from.ctx) != umemOK || umem_thread", "if (umem_thread",
