@@ -132,6 +132,14 @@ def test_managed_memory_has_two_sides():
         assert numpy.from_dlpack(array).ctypes.data == array.address
 
 
+def test_managed_memory_is_reduced_when_the_gpu_is_done():
+    """By NumPy, whose way waits: C++ would read it at once."""
+    with umem.CudaManaged() as place:
+        array = umem.zeros(1000, place=place)
+        assert umem._core._reduce(array, "sum", True, 4096) is None
+        assert array.sum() == 0 and array.std() == 0
+
+
 def test_files_go_to_gpus(gpu, tmp_path):
     numpy.save(tmp_path / "x.npy", numpy.arange(10000.0))
     array = umem.load(tmp_path / "x.npy", gpu)

@@ -303,6 +303,21 @@ def test_decisions_are_lines_of_a_file(tmp_path):
         umem.log_decisions(12345)
 
 
+def test_decisions_in_a_full_pipe_hold_nothing_up():
+    """Its reader may be a thread that waits for the GIL."""
+    read, write = os.pipe()
+    one, other = umem.zeros(10), umem.zeros(10)
+    umem.log_decisions(write)
+    try:
+        for _ in range(4000):
+            umem.copy(one, other)
+    finally:
+        umem.log_decisions(None)
+        os.close(write)
+    with os.fdopen(read, "rb") as lines:
+        assert 100 < lines.read().count(b"copies: ") < 4000  # what had no room is lost
+
+
 def test_the_gil_is_free_while_a_call_blocks(tmp_path):
     """A thread copies to a file; another one counts meanwhile."""
     array = umem.zeros(4 << 20)
