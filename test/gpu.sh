@@ -39,7 +39,8 @@ part_build() {
   ! command -v ninja > /dev/null || generator=(-G Ninja)
   cmake -S "$root" -B "$build" "${generator[@]}" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DUMEM_CUDA=ON \
     -DUMEM_BUILD_TESTS=$tests -DUMEM_TEST_KERNELS=$tests -DCMAKE_C_COMPILER=gcc \
-    -DCMAKE_CXX_COMPILER=g++ &&
+    -DCMAKE_CXX_COMPILER=g++ -DUMEM_TEST_PCH=ON -DUMEM_TEST_CXX_TOGETHER=ON \
+    "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1 -DNDEBUG" &&
     cmake --build "$build" --parallel "$(nproc)" --target $UMEM_GPU_TARGETS
   check "builds" [ $? = 0 ]
 }
