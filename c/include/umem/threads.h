@@ -5,11 +5,11 @@
  *
  * Several threads may share a long copy, or the pieces of umem_parallel_for. umem starts these
  * threads when it first needs them, never more than umem_set_threads allows, and keeps them;
- * between calls they sleep. All contexts and all threads of the program share them. No call waits
- * for a thread that is busy: the calling thread then does the work itself. If the system cannot
- * start a thread, umem goes on without it. On a machine with several nodes (NUMA) those that help
- * with a copy through pinned chunks to or from a GPU run on the processors of its node meanwhile,
- * as far as they may.
+ * between calls they sleep. While all of them are busy, transfers (see transfer.h) have up to four
+ * more. All contexts and all threads of the program share them. No call waits for a thread that is
+ * busy: the calling thread then does the work itself. If the system cannot start a thread, umem
+ * goes on without it. On a machine with several nodes (NUMA) those that help with a copy through
+ * pinned chunks to or from a GPU run on the processors of its node meanwhile, as far as they may.
  *
  * These threads block all signals. They call no code of the program except the methods of its
  * contexts and the functions given to umem_parallel_for. They end when the library is unloaded or

@@ -27,10 +27,10 @@
  *              that is not pinned), umem_start waits, too. To read a file into memory of a GPU
  *              while kernels run, copy to a umemCuda, and run the kernels on a stream of their own.
  *              umem_start refuses contexts whose stream is being captured into a graph.
- *   threads    At most four threads of those that umem_set_threads allows (see threads.h) serve
- *              all transfers, and several threads share each long copy. Long transfers are done
- *              piece by piece and take turns: one thread does pieces of about a millisecond only,
- *              and those of less than 1 MiB go first. umemTransfer_wait copies itself what no
+ *   threads    At most four threads, and one fewer than umem_set_threads allows (see threads.h),
+ *              serve all transfers, and several threads share each long copy. Long transfers are
+ *              done piece by piece and take turns: one thread does pieces of about a millisecond
+ *              only, and those of less than 1 MiB go first. umemTransfer_wait copies itself what no
  *              thread has begun. Buffers are those of the plain copies, for at most five copies
  *              (the threads, and the one that waits) at a time. Transfers that pass through pinned
  *              buffers (umemCuda_set_staging) share these, and the threads that fill them. To one

@@ -72,11 +72,16 @@ static unsigned wanted_threads; /* as set, 0 for the default; atomic */
 
 /* ---- how many ---- */
 
+static unsigned counted; /* processors, when they were counted last; atomic */
+
 static unsigned processors(void) {
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return (unsigned)CPU_COUNT(&set);
-  long online = sysconf(_SC_NPROCESSORS_ONLN); /* a cpu_set_t is too short for this machine */
-  return online > 1 ? (unsigned)online : 1;
+  long count = sched_getaffinity(0, sizeof set, &set) == 0
+                   ? CPU_COUNT(&set)
+                   : sysconf(_SC_NPROCESSORS_ONLN); /* too many for a cpu_set_t */
+  unsigned known = count > 1 ? (unsigned)count : 1;
+  __atomic_store_n(&counted, known, __ATOMIC_RELAXED);
+  return known;
 }
 
 /* What umem_set_threads has set, or all processors, but at most `most`. */
@@ -243,7 +248,7 @@ static void *serve(void *argument) {
   while (here && (pool.background || is_needed(self))) {
     if (pool.background)
       here = do_background(self);
-    else if (pool.oldest)
+    else if (pool.oldest && pool.busy < umem_parallel_workers())
       here = help(self, pool.oldest);
     else
       pthread_cond_wait(&pool.work, &pool.lock.mutex);
@@ -418,13 +423,12 @@ void umem_parallel_loop(unsigned pieces, umemPiece *work, void *data) {
 unsigned umem_parallel_workers(void) {
   unsigned wanted = __atomic_load_n(&wanted_threads, __ATOMIC_RELAXED);
   if (wanted) return wanted - 1;
-  static unsigned known; /* atomic: to count them takes longer than to start a transfer */
-  unsigned count = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if (!count) __atomic_store_n(&known, count = processors(), __ATOMIC_RELAXED);
+  unsigned count = __atomic_load_n(&counted, __ATOMIC_RELAXED);
+  if (!count) count = processors(); /* which takes longer than to start a transfer */
   return count > least_workers ? count - 1 : least_workers;
 }
 
-/* A worker that is busy begins later. */
+/* If all workers are busy, another one is started: helpers may go on for as long as a copy does. */
 bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
   umemLock_acquire(&pool.lock);
   pool.background_work = work;
@@ -432,7 +436,7 @@ bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
   pool.background++;
   if (pool.hired - pool.busy >= pool.background)
     pthread_cond_signal(&pool.work);
-  else if (pool.hired < umem_parallel_workers() && pool.hired < pool.keep)
+  else if (umem_parallel_workers())
     hire();
   bool served = pool.hired > 0;
   if (!served && pool.background) pool.background--;

@@ -267,9 +267,9 @@ static void feed_thread(void *data, unsigned number) {
 
 /* ---- the feed ---- */
 
-/* One worker at least is left for those that serve short transfers. */
+/* Servers of other transfers get workers beside these (umem_parallel_background). */
 static unsigned free_threads(void) {
-  unsigned workers = umem_parallel_workers(), taken = 1;
+  unsigned workers = umem_parallel_workers(), taken = 0;
   for (umemTransferFeed const *feed = feeds; feed; feed = feed->next) taken += feed->threads;
   return workers > taken ? (unsigned)umem_lesser(workers - taken, most_threads) : 1;
 }

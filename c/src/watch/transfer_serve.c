@@ -415,7 +415,7 @@ static void begin_child(void) {
   umemTransfer_forget_feeds();
   all.brief = all.lengthy = (umemTransferLine){NULL, NULL, 0};
   all.newest = NULL;
-  all.servers = all.long_pieces = 0;
+  all.servers = all.running = all.long_pieces = 0;
   pthread_cond_init(&all.fewer, NULL);
   __atomic_store_n(&umem_transfers, 0, __ATOMIC_RELAXED);
 }

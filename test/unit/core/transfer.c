@@ -234,6 +234,43 @@ TEST(short_ones_are_served_while_long_ones_go_on) {
   assert_ok(umemTransfer_release(brief));
 }
 
+/* All threads of a copy are held up, in the method of its context. */
+static void hold_thread(void *unused, unsigned piece) {
+  (void)unused, (void)piece;
+  __atomic_fetch_add(&slow.reads, 1, __ATOMIC_RELEASE);
+  while (__atomic_load_n(&slow.held, __ATOMIC_ACQUIRE)) usleep(100);
+}
+
+static void wide_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)ctx, (void)src_adr, (void)that;
+  umem_parallel(umem_parallel_threads(), hold_thread, NULL);
+  memset((void *)dst_adr, 7, nbytes);
+}
+
+/* The threads that help to copy a long one are not those that short ones need. */
+SLOW_TEST(a_short_one_waits_for_no_helper) {
+  static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = wide_copy_to};
+  enum { workers = 3 };
+  char to[small];
+  umemTransfer *brief;
+  slow.super.vptr = &vtbl;
+  assert_ok(umem_set_threads(workers + 1));
+  hold(true);
+  umemTransfer *lengthy = start_slow(large);
+  await_reads(workers);
+  assert_ok(umem_start(&ram, source, &ram, (uintptr_t)to, sizeof to, NULL, &brief));
+  bool served = false;
+  for (int i = 0; i < 50000 && !served; i++) {
+    usleep(100);
+    served = umemTransfer_poll(brief);
+  }
+  hold(false);
+  assert_ok(umemTransfer_release(brief));
+  assert_ok(umemTransfer_release(lengthy));
+  assert_true(served);
+}
+
 /* With one worker no piece is long. */
 SLOW_TEST(a_lone_server_does_short_pieces) {
   assert_ok(umem_set_threads(2));
@@ -573,6 +610,27 @@ TEST(a_child_without_threads_copies_at_once) {
   assert_int_equal(umem_set_threads(1), umemOK);
   child_run(start_in_child, NULL);
   assert_int_equal(umem_set_threads(before), umemOK);
+}
+
+/* The servers of the parent do not count in the child, where nobody waits for the transfer. */
+static void poll_in_child(void *argument) {
+  static char from[small] = "x", to[small];
+  umemTransfer *transfer;
+  (void)argument;
+  EXPECT(umem_set_threads(2) == umemOK);
+  EXPECT(umem_start(&ram, (uintptr_t)from, &ram, (uintptr_t)to, small, NULL, &transfer) == umemOK);
+  for (int i = 0; i < 50000 && !umemTransfer_poll(transfer); i++) usleep(100);
+  EXPECT(umemTransfer_poll(transfer) && !memcmp(from, to, small));
+  EXPECT(umemTransfer_release(transfer) == umemOK);
+}
+
+SLOW_TEST(a_child_has_servers_of_its_own) {
+  hold(true);
+  umemTransfer *transfer = start_slow(small);
+  await_reads(1);
+  if (!UNDER_THREAD_SANITIZER) child_run(poll_in_child, NULL);
+  hold(false);
+  assert_ok(umemTransfer_release(transfer));
 }
 
 SLOW_TEST(a_child_has_no_transfers) {

@@ -21,8 +21,10 @@ static unsigned char *bytes[sources], *target;
 static struct {
   bool held;          /* before it copies a piece; atomic */
   bool refuses;       /* every source */
-  unsigned calls;     /* atomic, as is mixed */
+  unsigned calls;     /* atomic, as are mixed and elsewhere */
+  unsigned elsewhere; /* of them, those of another target than `to` */
   unsigned mixed;     /* of them, those that have had pieces of several transfers */
+  size_t moved;       /* bytes that it has copied; atomic */
   uintptr_t fails_at; /* the piece with this first byte fails */
   bool says_nothing;  /* of that */
   uintptr_t last;     /* the piece with this first byte ends when no other comes */
@@ -36,6 +38,7 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   bool mixed = false;
   (void)src;
   if (method.refuses) return false;
+  if (ctx != &to.super) __atomic_fetch_add(&method.elsewhere, 1, __ATOMIC_RELEASE);
   __atomic_fetch_add(&method.calls, 1, __ATOMIC_RELEASE);
   while (feed->next(feed, asked, &piece)) {
     umemVirtual *source = feed->src;
@@ -50,6 +53,7 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
       __atomic_store_n(&method.wrong, true, __ATOMIC_RELEASE);
     if (fails && !method.says_nothing) umemVirtual_fail(ctx, umemIOError, "it is broken");
     umem_copy_to(source, piece.src_adr, &ram, piece.dst_adr, piece.nbytes);
+    __atomic_fetch_add(&method.moved, piece.nbytes, __ATOMIC_RELAXED);
     feed->end(feed, &piece, !fails);
     __atomic_fetch_add(&method.others, 1, __ATOMIC_RELEASE);
   }
@@ -108,9 +112,11 @@ static void expect_arrived(size_t k, umemTransfer *transfer, size_t nbytes) {
 
 static void hold(bool held) { __atomic_store_n(&method.held, held, __ATOMIC_RELEASE); }
 
-static void await_call(void) {
-  while (!__atomic_load_n(&method.calls, __ATOMIC_ACQUIRE)) usleep(100);
+static void await_count(unsigned const *count) {
+  while (!__atomic_load_n(count, __ATOMIC_ACQUIRE)) usleep(100);
 }
+
+static void await_call(void) { await_count(&method.calls); }
 
 /* Three transfers are in flight when the first piece is copied. */
 static void start_all(umemTransfer *transfers[sources], void *dst) {
@@ -230,17 +236,77 @@ TEST(the_first_piece_may_come_last) {
   expect_arrived(0, transfer, most);
 }
 
-/* Feeders hold their pieces: a worker is left for it. */
-TEST(short_ones_are_served_meanwhile) {
+static bool ends_soon(umemTransfer *transfer) {
+  bool over = false;
+  for (int i = 0; i < 50000 && !over; i++) {
+    usleep(100);
+    over = umemTransfer_poll(transfer);
+  }
+  return over;
+}
+
+/* Feeders hold their pieces, of one target or of two: a worker is left for it. */
+static void expect_brief_is_served(void *targets[2], unsigned count) {
+  umemTransfer *fed[2];
   hold(true);
-  umemTransfer *transfer = start(0, most, &to);
-  await_call();
-  umemTransfer *brief = start(1, 1000000, &to);
-  for (int i = 0; i < 50000 && !umemTransfer_poll(brief); i++) usleep(100);
-  assert_true(umemTransfer_poll(brief));
+  for (unsigned k = 0; k < count; k++) {
+    fed[k] = start(k, most, targets[k]);
+    await_count(k ? &method.elsewhere : &method.calls);
+  }
+  umemTransfer *brief = start(2, 1000000, &to);
+  bool served = ends_soon(brief);
   hold(false);
-  expect_arrived(1, brief, 1000000);
-  expect_arrived(0, transfer, most);
+  expect_arrived(2, brief, 1000000);
+  for (unsigned k = 0; k < count; k++) expect_arrived(k, fed[k], most);
+  assert_true(served);
+}
+
+TEST(short_ones_are_served_meanwhile) { expect_brief_is_served((void *[]){&to, NULL}, 1); }
+
+TEST(short_ones_are_served_beside_two_feeds) {
+  umemHost other;
+  assert_ok(umemHost_ctor(&other));
+  other.super.vptr = &vtbl;
+  expect_brief_is_served((void *[]){&to, &other}, 2);
+  umem_dtor(&other);
+}
+
+/* A context that holds up whoever reads it. */
+static bool gate_closed; /* atomic */
+
+static uintptr_t gate_alloc(umemVirtual *ctx, size_t nbytes) { return (void)ctx, (void)nbytes, 64; }
+
+static void gate_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
+                         size_t nbytes) {
+  (void)ctx, (void)src_adr, (void)that, (void)dst_adr, (void)nbytes;
+  while (__atomic_load_n(&gate_closed, __ATOMIC_ACQUIRE)) usleep(100);
+}
+
+/* Both servers are held up until three wait. Then one begins the first, and the other must leave
+ * the rest to it. */
+TEST(those_that_wait_already_are_fed) {
+  static struct umemVtbl const gate_vtbl = {.alloc = gate_alloc, .copy_to = gate_copy_to};
+  umemVirtual gate;
+  unsigned char room[100];
+  umemTransfer *brief[2], *transfers[sources];
+  umem_set_threads(3);
+  umemVirtual_ctor(&gate, &from[0]);
+  gate.vptr = &gate_vtbl;
+  gate.capabilities |= umemConcurrent;
+  __atomic_store_n(&gate_closed, true, __ATOMIC_RELEASE);
+  for (int i = 0; i < 2; i++)
+    assert_ok(umem_start(&gate, 64, &ram, (uintptr_t)room + 50 * (size_t)i, 50, NULL, &brief[i]));
+  hold(true);
+  for (size_t k = 0; k < sources; k++) transfers[k] = start(k, most, &to);
+  __atomic_store_n(&gate_closed, false, __ATOMIC_RELEASE);
+  await_call();
+  for (int i = 0; i < 2; i++) assert_ok(umemTransfer_release(brief[i]));
+  usleep(20000);
+  hold(false);
+  for (size_t k = 0; k < sources; k++) assert_true(ends_soon(transfers[k]));
+  for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most);
+  assert_int_equal(method.moved, (size_t)sources * most);
+  umem_dtor(&gate);
 }
 
 static void *transfer_often(void *over) {
