@@ -22,6 +22,14 @@ CudaStream::CudaStream() {
              "cudaStreamCreateWithFlags");
 }
 
+void CudaGraph::end(cudaStream_t stream) {
+  cudaGraph_t graph;
+  check_cuda(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  cudaError_t error = cudaGraphInstantiateWithFlags(&graph_, graph, 0);
+  cudaGraphDestroy(graph);
+  check_cuda(error, "cudaGraphInstantiateWithFlags");
+}
+
 CudaPool::CudaPool() {
   cudaMemPoolProps properties = {};
   properties.allocType = cudaMemAllocationTypePinned;

@@ -30,6 +30,24 @@ private:
   cudaStream_t stream_;
 };
 
+/* What is queued on a stream meanwhile, to be launched by one call. */
+class CudaGraph {
+public:
+  template <class Queue> CudaGraph(cudaStream_t stream, Queue const &queue) {
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
+    queue();
+    end(stream);
+  }
+  CudaGraph(CudaGraph const &) = delete;
+  CudaGraph &operator=(CudaGraph const &) = delete;
+  ~CudaGraph() { cudaGraphExecDestroy(graph_); }
+  operator cudaGraphExec_t() const { return graph_; }
+
+private:
+  void end(cudaStream_t stream);
+  cudaGraphExec_t graph_;
+};
+
 /* A memory pool of the first GPU that keeps what is freed. */
 class CudaPool {
 public:

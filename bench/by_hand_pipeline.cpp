@@ -4,6 +4,10 @@
 #include "by_hand_cuda.h"
 #include "by_hand_threads.h"
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
 namespace by_hand {
 
 struct Pipeline::Thread {
@@ -54,6 +58,46 @@ void Pipeline::load(int fd, std::uintptr_t far, std::size_t size) {
     thread.next = 1 - thread.next;
   });
   for (auto &thread : threads_) check_cuda(cudaStreamSynchronize(thread->stream), "synchronize");
+}
+
+/* A file of load_all: how much of it is there. */
+struct Pipeline::Arrivals {
+  std::vector<std::atomic<std::size_t>> bytes;
+  struct Moving {
+    std::size_t file = 0, n = 0;
+  };
+
+  void settle(Thread &thread, Moving (&moving)[2], int chunk) {
+    thread.wait(chunk);
+    bytes[moving[chunk].file] += moving[chunk].n;
+    moving[chunk] = {};
+  }
+};
+
+void Pipeline::load_all(std::vector<int> const &fds, std::size_t size,
+                        std::vector<std::uintptr_t> const &targets) {
+  std::size_t const count = threads_.size(), all = fds.size() * size,
+                    piece = std::min(piece_, size);
+  Arrivals arrived{std::vector<std::atomic<std::size_t>>(fds.size())};
+  std::atomic<std::size_t> next{0};
+  in_threads(static_cast<unsigned>(count), count, 1, [&](unsigned, std::size_t i, std::size_t) {
+    Thread &thread = *threads_[i];
+    Arrivals::Moving moving[2];
+    for (std::size_t at; (at = next.fetch_add(piece)) < all; thread.next = 1 - thread.next) {
+      std::size_t file = at / size, offset = at % size, before = file - targets.size();
+      if (file >= targets.size() && arrived.bytes[before] < size) {
+        arrived.settle(thread, moving, thread.next);
+        arrived.settle(thread, moving, 1 - thread.next);
+        while (arrived.bytes[before] < size) std::this_thread::yield();
+      }
+      arrived.settle(thread, moving, thread.next);
+      read(fds[file], thread.pieces[thread.next], piece, static_cast<off_t>(offset));
+      thread.move(true, targets[file % targets.size()] + offset, piece);
+      moving[thread.next] = {file, piece};
+    }
+    arrived.settle(thread, moving, thread.next);
+    arrived.settle(thread, moving, 1 - thread.next);
+  });
 }
 
 void Pipeline::store(int fd, std::uintptr_t far, std::size_t size) {

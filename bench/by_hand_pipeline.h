@@ -20,8 +20,15 @@ public:
   void load(int fd, std::uintptr_t far, std::size_t size);
   void store(int fd, std::uintptr_t far, std::size_t size);
 
+  /* Copies size bytes of the beginning of each file to the targets, which take turns: a file waits
+   * for the end of the one that had its target before. Nothing is idle between two files. size is a
+   * multiple of the pieces. */
+  void load_all(std::vector<int> const &fds, std::size_t size,
+                std::vector<std::uintptr_t> const &targets);
+
 private:
   struct Thread;
+  struct Arrivals;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::size_t piece_;
 };

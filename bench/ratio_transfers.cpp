@@ -5,7 +5,9 @@
 
 #include "place.h"
 #ifdef UMEM_BENCH_CUDA
+#include "by_hand.h"
 #include "by_hand_cuda.h"
+#include "by_hand_pipeline.h"
 #endif
 #ifdef UMEM_BENCH_KVIKIO
 #include "kvikio.h"
@@ -15,9 +17,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
+
+#include <fcntl.h>
 
 namespace bench {
 namespace {
@@ -49,6 +54,7 @@ public:
 };
 
 void end(umemTransfer *transfer) { check(umemTransfer_release(transfer)); }
+void end(std::future<void> &copy) { copy.get(); }
 
 /* ---- short ones ---- */
 
@@ -214,6 +220,11 @@ public:
 
   std::uintptr_t to(std::size_t i) const { return i % 2 ? other_ : one_; }
   void *context() const { return gpu_.context(); }
+  std::string path(std::size_t i) const {
+    umemInfo info = UMEM_INFO_INIT;
+    check(umem_get_info(files_[i]->context(), &info));
+    return info.name;
+  }
 
   umemTransfer *start(std::size_t i) const {
     umemTransfer *transfer = nullptr;
@@ -230,23 +241,28 @@ private:
   std::vector<std::unique_ptr<Block>> blocks_;
 };
 
+void start_two(FilesAndGpu const &all, std::size_t parts) {
+  umemTransfer *two[2] = {nullptr, nullptr};
+  for (std::size_t i = 0; i < parts; i++) {
+    end(two[i % 2]);
+    two[i % 2] = all.start(i);
+  }
+  end(two[0]);
+  end(two[1]);
+}
+
+std::string two_in_flight(std::size_t parts) {
+  return std::to_string(parts) + " cached files to a GPU, two in flight";
+}
+
 /* Beside as many bytes of pinned memory, which take as long as the bus does, and of one file: what
  * all threads can read of the page cache. */
-void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
-               std::size_t parts) {
-  FilesAndGpu all(part, parts);
+void add_files(Effort const &effort, std::vector<Ratio> &rows, FilesAndGpu const &all,
+               std::size_t part, std::size_t parts) {
   Place ram(row_named("cuda-host")), file(row_named("file"));
   Block pinned(ram.context(), part), one(file.context(), part * parts),
       large(all.context(), part * parts);
-  auto start = [&] {
-    umemTransfer *two[2] = {nullptr, nullptr};
-    for (std::size_t i = 0; i < parts; i++) {
-      end(two[i % 2]);
-      two[i % 2] = all.start(i);
-    }
-    end(two[0]);
-    end(two[1]);
-  };
+  auto start = [&] { start_two(all, parts); };
   auto wait = [&] {
     for (std::size_t i = 0; i < parts; i++) end(all.start(i));
   };
@@ -260,28 +276,57 @@ void add_files(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
   Samples samples = alternate(
       effort.long_rounds, {[&] { return seconds_of(start); }, [&] { return seconds_of(bus); },
                            [&] { return seconds_of(whole); }, [&] { return seconds_of(wait); }});
-  std::string const name = std::to_string(parts) + " cached files to a GPU, two in flight";
   auto add = [&](char const *against, Measure measure, double target, std::size_t other) {
-    rows.push_back({name, against, measure, target, samples[0], samples[other], part * parts});
+    rows.push_back(
+        {two_in_flight(parts), against, measure, target, samples[0], samples[other], part * parts});
   };
   add("pinned memory to it", Measure::speedup, 0.97, 1);
   add("one copy of one file", Measure::speedup, 0.97, 2);
   add("one file after the other", Measure::speedup, 1, 3);
 }
 
-/* The next part arrives while work(i) goes on with the one before. The work takes somewhat longer
- * than a copy. */
+#ifdef UMEM_BENCH_CUDA
+/* Beside threads that a program starts, with pread and pieces of its own: as many of them, and such
+ * pieces, as are fastest here. */
+void add_files_by_hand(Effort const &effort, std::vector<Ratio> &rows, FilesAndGpu const &all,
+                       std::size_t part, std::size_t parts) {
+  std::vector<unsigned> const counts = {8, 8, 12, 12, 16, 16};
+  std::vector<std::unique_ptr<by_hand::Descriptor>> files;
+  std::vector<int> fds;
+  for (std::size_t i = 0; i < parts; i++) {
+    files.push_back(std::make_unique<by_hand::Descriptor>(all.path(i).c_str(), O_RDONLY));
+    fds.push_back(*files.back());
+  }
+  std::vector<std::unique_ptr<by_hand::Pipeline>> pipelines;
+  std::vector<Timed> sides = {[&] { return seconds_of([&] { start_two(all, parts); }); }};
+  for (std::size_t k = 0; k < counts.size(); k++) {
+    pipelines.push_back(std::make_unique<by_hand::Pipeline>(counts[k], (k % 2 + 1) * 2 * mebibyte));
+    by_hand::Pipeline *pipeline = pipelines.back().get();
+    sides.push_back([&, pipeline] {
+      return seconds_of([&] { pipeline->load_all(fds, part, {all.to(0), all.to(1)}); });
+    });
+  }
+  Ratio row{two_in_flight(parts), "pread", Measure::speedup, 0.97, {}, {}, part * parts};
+  add_best(rows, row, alternate(effort.long_rounds, sides), counts);
+}
+#endif
+
+/* The next part arrives while work(i) goes on with the one before. */
+template <typename Start, typename Work>
+void work_ahead(std::size_t parts, Start const &start, Work const &work) {
+  auto next = start(0);
+  for (std::size_t i = 0; i < parts; i++) {
+    end(next);
+    if (i + 1 < parts) next = start(i + 1);
+    work(i);
+  }
+}
+
+/* Beside the work without the other parts, of which each takes somewhat longer than a copy. */
 template <typename Start, typename Work>
 void add_ahead_of(Effort const &effort, std::vector<Ratio> &rows, std::string const &operation,
                   std::size_t parts, Start const &start, Work const &work) {
-  auto ahead = [&] {
-    umemTransfer *next = start(0);
-    for (std::size_t i = 0; i < parts; i++) {
-      end(next);
-      next = i + 1 < parts ? start(i + 1) : nullptr;
-      work(i);
-    }
-  };
+  auto ahead = [&] { work_ahead(parts, start, work); };
   auto alone = [&] {
     end(start(0));
     for (std::size_t i = 0; i < parts; i++) work(i);
@@ -305,27 +350,79 @@ void add_ahead(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory con
 }
 
 #ifdef UMEM_BENCH_CUDA
-/* Kernels, those of cudaMemset, use the file that is on the GPU. */
+/* Kernels, those of cudaMemset, which use a file that is on the GPU, somewhat longer than the next
+ * one is read. */
+class Kernels {
+public:
+  Kernels(FilesAndGpu const &all, std::size_t part) : all_(all), part_(part) {
+    constexpr unsigned some = 100;
+    double read = 1e9, kernel = 1e9;
+    for (int i = 0; i < 3; i++) {
+      read = std::min(read, seconds_of([&] { end(all.start(0)); }));
+      kernel = std::min(kernel, seconds_of([&] { queue(0, some), wait(); }) / some);
+    }
+    count_ = static_cast<unsigned>(longer * read / kernel) + 1;
+    for (std::size_t i = 0; i < 2; i++)
+      graphs_[i] = std::make_unique<by_hand::CudaGraph>(stream_, [&] { queue(i, count_); });
+  }
+
+  /* By a call for each, or by one for all. */
+  void run_each(std::size_t i) const { queue(i, count_), wait(); }
+  void run(std::size_t i) const {
+    by_hand::check_cuda(cudaGraphLaunch(*graphs_[i % 2], stream_), "cudaGraphLaunch");
+    wait();
+  }
+
+private:
+  void queue(std::size_t i, unsigned count) const {
+    for (unsigned k = 0; k < count; k++)
+      by_hand::check_cuda(cudaMemsetAsync(reinterpret_cast<void *>(all_.to(i)), 1, part_, stream_),
+                          "cudaMemsetAsync");
+  }
+  void wait() const {
+    by_hand::check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
+  }
+
+  FilesAndGpu const &all_;
+  std::size_t part_;
+  by_hand::CudaStream stream_;
+  unsigned count_;
+  std::unique_ptr<by_hand::CudaGraph> graphs_[2];
+};
+
+/* Where each kernel is a call, all of them wait for the driver, which copies as well: beside
+ * threads that a program starts. */
 void add_ahead_on_gpu(Effort const &effort, std::vector<Ratio> &rows, std::size_t part,
                       std::size_t parts) {
+  std::vector<unsigned> const counts = {4, 8, 12, 16};
   FilesAndGpu all(part, parts);
-  by_hand::CudaStream stream;
-  auto kernels = [&](std::size_t i, unsigned count) {
-    for (unsigned k = 0; k < count; k++)
-      by_hand::check_cuda(cudaMemsetAsync(reinterpret_cast<void *>(all.to(i)), 1, part, stream),
-                          "cudaMemsetAsync");
-    by_hand::check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  };
-  constexpr unsigned some = 100;
-  double read = 1e9, kernel = 1e9;
-  for (int i = 0; i < 3; i++) {
-    read = std::min(read, seconds_of([&] { end(all.start(0)); }));
-    kernel = std::min(kernel, seconds_of([&] { kernels(0, some); }) / some);
+  Kernels kernels(all, part);
+  auto start = [&](std::size_t i) { return all.start(i); };
+  auto run_each = [&](std::size_t i) { kernels.run_each(i); };
+  add_ahead_of(effort, rows, " files to a GPU while kernels work on the one before", parts, start,
+               [&](std::size_t i) { kernels.run(i); });
+  std::vector<std::unique_ptr<by_hand::Pipeline>> pipelines;
+  std::vector<Timed> sides = {
+      [&] { return seconds_of([&] { work_ahead(parts, start, run_each); }); }};
+  for (unsigned count : counts) {
+    pipelines.push_back(std::make_unique<by_hand::Pipeline>(count, 2 * mebibyte));
+    by_hand::Pipeline *pipeline = pipelines.back().get();
+    auto read = [&, pipeline](std::size_t i) {
+      return std::async(std::launch::async, [&, pipeline, i] {
+        by_hand::Descriptor fd(all.path(i).c_str(), O_RDONLY);
+        pipeline->load(fd, all.to(i), part);
+      });
+    };
+    sides.push_back([&, read] { return seconds_of([&] { work_ahead(parts, read, run_each); }); });
   }
-  auto const count = static_cast<unsigned>(longer * read / kernel) + 1;
-  add_ahead_of(
-      effort, rows, " files to a GPU while kernels work on the one before", parts,
-      [&](std::size_t i) { return all.start(i); }, [&](std::size_t i) { kernels(i, count); });
+  Ratio row{std::to_string(parts) + " files to a GPU while many kernels are launched",
+            "pread",
+            Measure::speedup,
+            0.97,
+            {},
+            {},
+            0};
+  add_best(rows, row, alternate(effort.long_rounds, sides), counts);
 }
 #endif
 
@@ -346,7 +443,13 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_kvikio(effort, rows, 4 * parts * part);
 #endif
   add_queued(effort, rows);
-  add_files(effort, rows, 2 * part, 4 * parts);
+  {
+    FilesAndGpu files(2 * part, 4 * parts);
+    add_files(effort, rows, files, 2 * part, 4 * parts);
+#ifdef UMEM_BENCH_CUDA
+    add_files_by_hand(effort, rows, files, 2 * part, 4 * parts);
+#endif
+  }
 #ifdef UMEM_BENCH_CUDA
   add_ahead_on_gpu(effort, rows, part, parts);
 #endif

@@ -815,6 +815,8 @@ MUTANTS = [
       "a transfer ends while a thread copies a piece of it"),
     c("watch/transfer_feed.c", "if (self.first) hold(&self, self.first);", "if (self.first) self.all->running++;",
       "a source ends while a thread begins with it"),
+    c("watch/transfer_serve.c", "  else if (!leave_to_feed(self, deadline))", "  else", "who waits copies beside a feed that begins",
+      first=("unit.transfer_feed",)),
     c("watch/transfer_feed.c", "  serving->sort_lines();\n", "", "those that wait when a feed begins are copied beside it"),
     c("watch/transfer_serve.c", "all.servers = all.running = all.long_pieces = 0;", "all.servers = all.long_pieces = 0;",
       "a child has no server, as the parent had one"),

@@ -59,6 +59,7 @@ struct umemTransfer {
   size_t nbytes;
   umemTransferList *list;    /* owned; or NULL */
   umemVirtual *from, *to;    /* that a feed copies between; NULL: no feed can */
+  bool was_left;             /* who waits has given a server the time to begin a feed */
   umemLayout layout;         /* rank 0: a run. Its arrays, and at, follow the struct */
   size_t *at;                /* index of the first item that is not copied yet */
   bool whole;                /* is one piece */

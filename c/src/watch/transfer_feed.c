@@ -161,7 +161,7 @@ static void let_first_go(Feeder *self) {
 
 static void take(Feeder *self, Fed *fed, size_t most, umemCopyPiece *piece) {
   umemTransfer *transfer = fed->transfer;
-  size_t wanted = umem_greater(least_piece, transfer->nbytes / 32 / least_piece * least_piece);
+  size_t wanted = umem_greater(least_piece, transfer->nbytes / 16 / least_piece * least_piece);
   size_t nbytes = umem_lesser(umem_lesser(most, most_piece), wanted);
   nbytes = umem_lesser(nbytes, transfer->nbytes - fed->taken);
   *piece = (umemCopyPiece){.src_adr = transfer->src_adr + fed->taken,

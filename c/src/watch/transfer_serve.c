@@ -356,19 +356,30 @@ static void advance_queue(umemTransfer *self, bool waits) {
     put_back(self);
 }
 
+/* Waits where a feed has a transfer of a line, or a server may soon begin one with it. A plain copy
+ * beside the feed would take the link and the processors from it. Otherwise returns false. With the
+ * lock, which it releases meanwhile. */
+static bool leave_to_feed(umemTransfer *self, uint64_t deadline) {
+  bool is_fed = umemTransfer_feed_of(self);
+  if (!is_fed && (!self->to || self->was_left || servers_allowed() < 2)) return false;
+  self->was_left = true;
+  wait_for_change(&self->changed, is_fed ? deadline : umem_lesser(deadline, now() + short_time));
+  return true;
+}
+
 /* Brings a transfer forward that has not ended: the calling thread copies, or waits for the one
  * that does. A copy may take longer than until the deadline. So only a server does it before. With
  * the lock, which it releases meanwhile. */
 static void advance(umemTransfer *self, uint64_t deadline) {
-  bool copies = deadline == umemTransfer_for_ever || (!all.running && now() >= deadline);
-  if (umemTransfer_state(self) == umemTransferInLine && umemTransfer_feed_of(self)) copies = false;
-  if (umemTransfer_state(self) == umemTransferQueued ||
-      (umemTransfer_state(self) == umemTransferInLine && self->marked))
-    advance_queue(self, deadline == umemTransfer_for_ever);
-  else if (umemTransfer_state(self) == umemTransferInLine && copies)
-    serve_once(claim(self), deadline == umemTransfer_for_ever ? longest_piece : self->piece);
-  else
+  bool waits = deadline == umemTransfer_for_ever,
+       copies = waits || (!all.running && now() >= deadline);
+  umemTransferState state = umemTransfer_state(self);
+  if (state == umemTransferQueued || (state == umemTransferInLine && self->marked))
+    advance_queue(self, waits);
+  else if (state != umemTransferInLine || !copies)
     wait_for_change(&self->changed, deadline);
+  else if (!leave_to_feed(self, deadline))
+    serve_once(claim(self), waits ? longest_piece : self->piece);
 }
 
 bool umemTransfer_wait_until(umemTransfer *self, uint64_t deadline) {

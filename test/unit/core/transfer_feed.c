@@ -309,6 +309,14 @@ TEST(those_that_wait_already_are_fed) {
   umem_dtor(&gate);
 }
 
+/* Who waits at once does not copy beside a feed that begins, unless the machine is so busy that
+ * this takes a millisecond. */
+TEST(who_waits_leaves_it_to_a_feed) {
+  enum { rounds = 20 };
+  for (int i = 0; i < rounds; i++) expect_arrived(0, start(0, most, &to), most);
+  assert_true(method.moved > (size_t)rounds * most / 2);
+}
+
 static void *transfer_often(void *over) {
   while (!__atomic_load_n((bool *)over, __ATOMIC_ACQUIRE))
     umemTransfer_release(start(0, most, &to));
