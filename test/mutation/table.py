@@ -195,6 +195,8 @@ MUTANTS = [
     c("core/list.c", "  return (alike && near) ||", "  return (alike && near && false) ||", "a list in order copies what it overwrites", first=("unit.many",)),
     c("core/list.c", "UMEM_LAYER_WITH(src, locate) && UMEM_LAYER_WITH(dst, locate)", "false",
       "a list in order copies between a file and its mapping", first=("unit.many",)),
+    c("stores/store_copy.c", "return read / faults_in_ram >= runs->count;", "return true;", "each item of a tmpfs takes a page fault",
+      first=("unit.file_items",)),
     c("stores/store_copy.c", "bool in_order = are_in_order(runs, count);", "bool in_order = are_in_order(runs, count) || true;",
       "a cold file is read in the order of the list", first=("unit.file_items",)),
     c("core/list.c", "if (is_new && knows) find_same(check, owner);", "",

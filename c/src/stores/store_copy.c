@@ -80,6 +80,8 @@ static size_t const far_from = 32 << 10, far_most = 1 << 20;
  * calls come before. */
 static size_t const mapped_at_once = 256 << 10, mapped_below = 2 << 20;
 static size_t const mapped_run = 16 << 10, least_mapped = 32, fault_distance = 100 << 10;
+/* On a tmpfs a page fault takes as long as so many calls, and finds no other run. */
+static size_t const far_in_ram = 16 << 10, faults_in_ram = 8;
 enum { announced_runs = 256, sampled_runs = 4 };
 static size_t const announced_bytes = 8 << 20;
 /* What a thread of its own is worth. */
@@ -124,7 +126,8 @@ static size_t nearest_of(Runs const *runs) {
 static bool are_far(Runs const *runs) {
   size_t const page = 4096;
   size_t nearest = nearest_of(runs), size = runs->layout->item_size;
-  return nearest >= far_from && size <= far_most && nearest / 2 >= size + page;
+  size_t from = umemStore_of(runs->ctx)->takes_ram ? far_in_ram : far_from;
+  return nearest >= from && size <= far_most && nearest / 2 >= size + page;
 }
 
 /* How far a run is from the first one. */
@@ -152,6 +155,8 @@ static bool are_cached(Runs const *runs, size_t first, size_t end) {
 static bool are_near_enough(Runs const *runs) {
   size_t nearest = nearest_of(runs);
   uint64_t read = __atomic_load_n(&umemStore_of(runs->ctx)->far_runs, __ATOMIC_RELAXED);
+  if (umemStore_of(runs->ctx)->takes_ram && nearest < mapped_at_once)
+    return read / faults_in_ram >= runs->count;
   return nearest < mapped_at_once ||
          (nearest < mapped_below && read / (nearest / fault_distance - 1) >= runs->count);
 }

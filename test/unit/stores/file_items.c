@@ -1,6 +1,7 @@
 /* file_items.c - copies of single items to and from files, on File and MMap: what they touch, and
  * where they go when there is no mapping. */
 #include "base/faultable.h"
+#include "stores/store.h"
 
 #include "file_help.h"
 #include "wrap.h"
@@ -534,6 +535,9 @@ TEST(far_items_past_the_end_are_refused) {
   close_any(&any);
 }
 
+/* As if the file were on a tmpfs, or on a disk. */
+static void set_takes_ram(bool takes) { umemStore_of((umemVirtual *)&any)->takes_ram = takes; }
+
 /* Calls read those that are too far, too long or too few. */
 TEST(cached_far_items_need_no_calls) {
   struct {
@@ -547,6 +551,7 @@ TEST(cached_far_items_need_no_calls) {
   assert_non_null(bytes);
   make_file(far_size + MiB);
   open_any(&any, "r");
+  set_takes_ram(false);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     reads = 0;
     assert_int_equal(gather(&any, 100, bytes, all[i].items), umemOK);
@@ -558,9 +563,10 @@ TEST(cached_far_items_need_no_calls) {
 }
 
 /* Reads items so often by calls, and then from the mapping. */
-static void expect_calls(Items items, size_t times) {
+static void expect_calls(Items items, size_t times, bool takes_ram) {
   unsigned char bytes[8 * 64];
   open_any(&any, "r");
+  set_takes_ram(takes_ram);
   for (size_t i = 0; i <= times; i++) {
     reads = 0;
     assert_int_equal(gather(&any, 100, bytes, items), umemOK);
@@ -574,8 +580,10 @@ static void expect_calls(Items items, size_t times) {
  * from each other. */
 TEST(cached_far_items_that_are_read_often_need_no_calls) {
   make_file(far_size + MiB);
-  expect_calls((Items){8, 64, 256 * KiB}, 1);
-  expect_calls((Items){8, 32, 512 * KiB}, 4);
+  expect_calls((Items){8, 64, 256 * KiB}, 1, false);
+  expect_calls((Items){8, 32, 512 * KiB}, 4, false);
+  expect_calls((Items){8, 64, 64 * KiB}, 8, true);
+  expect_calls((Items){8, 64, 16 * KiB}, 8, true);
 }
 
 /* ---- lists of short runs ---- */
