@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <thread>
 #include <vector>
 
@@ -110,6 +111,27 @@ TEST(Transfer, is_checked_at_once) {
   EXPECT_THROW(static_cast<void>(umem::start(host, 0, host, 64, 10)), umem::value_error);
   EXPECT_THROW(Transfer().then([] {}), umem::value_error);
   EXPECT_THROW(Transfer().descriptor(), umem::value_error);
+}
+
+/* As many nanoseconds as a program can name are no negative ones. */
+TEST(Transfer, waits_as_long_as_it_takes) {
+  umem::Array<char, 1> from({1 << 26}, umem::File::scratch()), to({1 << 26}, umem::Host());
+  umem::fill(from, char(3));
+  Transfer transfer = umem::start(from, to);
+  while (transfer.wait_for(std::chrono::seconds(-1)) || transfer.wait_for(std::chrono::hours(0)))
+    transfer = umem::start(from, to); /* it was done by then */
+  EXPECT_TRUE(transfer.wait_for(std::chrono::hours::max()));
+  EXPECT_TRUE(umem::start(from, to).wait_for(std::chrono::duration<double>(HUGE_VAL)));
+}
+
+/* What then calls may change what it has captured. */
+TEST(Transfer, calls_functions_that_change) {
+  umem::Array<char, 1> from({100}, umem::Host()), to({100}, umem::Host());
+  int found = 0;
+  Transfer transfer = umem::start(from, to);
+  for (int i = 0; i < 2; i++) transfer.then([&found, count = 1]() mutable { found += count++; });
+  transfer.wait();
+  EXPECT_EQ(found, 2);
 }
 
 TEST(Transfer, has_a_descriptor) {

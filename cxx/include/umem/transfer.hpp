@@ -44,8 +44,9 @@ public:
   /* Waits for at most so long, and returns whether the copy has ended, also if it has failed. */
   template <class Number, class Period>
   bool wait_for(std::chrono::duration<Number, Period> time) const {
-    auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-    return umemTransfer_wait_for(handle(), ns > 0 ? static_cast<std::uint64_t>(ns) : 0);
+    double const ns = std::chrono::duration<double, std::nano>(time).count(), most = 0x1p63;
+    return umemTransfer_wait_for(handle(), ns < most ? static_cast<std::uint64_t>(ns > 0 ? ns : 0)
+                                                     : UINT64_MAX);
   }
 
   /* Whether the copy has ended, also if it has failed. Does not wait. */
@@ -73,7 +74,7 @@ public:
   template <class Function> Transfer &then(Function function) {
     if (!state_) throw value_error("then: there is no copy");
     if (auto before = std::move(state_->calls))
-      state_->calls = [before, function] {
+      state_->calls = [before, function]() mutable {
         before();
         function();
       };
