@@ -30,6 +30,10 @@ bool names_file(std::string const &word) {
   return !word.empty() && (!parse_name(word) || parse_array_name(word));
 }
 
+static bool ends_with(std::string const &path, std::string const &end) {
+  return path.size() >= end.size() && path.compare(path.size() - end.size(), end.npos, end) == 0;
+}
+
 /* ---- .npy files ---- */
 
 static Json shape_json(int rank, std::int64_t const *shape) {
@@ -141,6 +145,15 @@ void FileArray::load(void *ctx, std::uintptr_t adr,
   if (status != umemOK) fail();
 }
 
+static bool opens(std::string const &path) {
+  try {
+    FileArray::Opened const opened(path);
+    return true;
+  } catch (Failure const &) {
+    return false;
+  }
+}
+
 static Json archive_json(std::string const &path, std::optional<std::string> const &name) {
   FileArray::Opened opened(path);
   Json json;
@@ -182,9 +195,15 @@ FileArray::~FileArray() = default;
 std::string FileArray::npy_header() const { fail(); }
 void FileArray::load(void *, std::uintptr_t, bool (*)(void *, std::uint64_t, std::uint64_t), void *,
                      std::size_t) const {}
+static bool opens(std::string const &) { return false; }
 static Json archive_json(std::string const &, std::optional<std::string> const &) { fail(); }
 
 #endif
+
+bool has_named_arrays(std::string const &path) {
+  return ends_with(path, ".safetensors") || ends_with(path, ".npz") ||
+         ends_with(path, ".safetensors.index.json") || opens(path);
+}
 
 Json file_json(std::string const &text) {
   std::optional<ArrayName> const array = parse_array_name(text);

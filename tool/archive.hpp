@@ -25,6 +25,9 @@ struct ArrayName {
 /* Nothing if there is a file of the whole name, or none of any part before a "#". */
 std::optional<ArrayName> parse_array_name(std::string const &text);
 
+/* Whether a file has named arrays, or its name says that it should. */
+bool has_named_arrays(std::string const &path);
+
 /* What is in a file: "name", "opens", and either "reason", or "format", "metadata" and "arrays".
  * text: a path, or an array of a file. */
 Json file_json(std::string const &text);

@@ -52,6 +52,10 @@ static bool is_seconds(std::string const &text) {
   return !text.empty() && *end == '\0' && seconds >= 0 && std::isfinite(seconds);
 }
 
+static bool is_readable(End const &end) {
+  return static_cast<umemVirtual const *>(end.ctx)->capabilities & umemReadable;
+}
+
 static void run_cp(CpOptions const &options) {
   Interrupt const interrupt;
   Copied copied;
@@ -62,6 +66,9 @@ static void run_cp(CpOptions const &options) {
     auto const dst = open_destination(options.dst, *src, options.direct);
     if (options.direct && !src->is_file && !dst->is_file)
       throw Failure("--direct is for files, and neither end is one", misuse);
+    if (options.verify && !is_readable(*dst))
+      throw Failure("--verify reads both ends, but " + options.dst + " can only be written",
+                    misuse);
     Interrupt::check();
     Progress progress(options.quiet, options.interval);
     copied = copy(*src, *dst, step, progress);

@@ -146,8 +146,10 @@ static void read_chunk(End const &end, std::uint64_t offset, umemHost &host,
   std::uintptr_t const from = end.adr + static_cast<std::uintptr_t>(offset);
   if (umem_copy_to(end.ctx, from, &host, reinterpret_cast<std::uintptr_t>(bytes.data()), nbytes) !=
           umemOK ||
-      umem_synchronize(end.ctx) != umemOK)
+      umem_synchronize(end.ctx) != umemOK) {
+    Interrupt::check();
     throw Failure(reason());
+  }
 }
 
 /* The bytes of a packed end in a file without a name. */

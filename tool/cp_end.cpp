@@ -2,6 +2,7 @@
 #include "archive.hpp"
 #include "cp.hpp"
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "place.hpp"
 
 #include <algorithm>
@@ -15,7 +16,10 @@
 
 namespace umem::tool {
 
-[[noreturn]] static void fail_with_status() { throw Failure(reason()); }
+[[noreturn]] static void fail_with_status() {
+  Interrupt::check(); /* which may be why */
+  throw Failure(reason());
+}
 
 /* ---- sizes and ranges ---- */
 
@@ -373,7 +377,7 @@ static std::unique_ptr<End> make_file(Name const &name, End const &src, bool dir
   std::string const path = decoded(name.place),
                     header = ends_with(path, ".npy") ? src.npy_header() : "";
   if (auto const array = parse_array_name(path);
-      array && array->name.find('/') == std::string::npos)
+      array && array->name.find('/') == std::string::npos && has_named_arrays(array->path))
     throw Failure("arrays of " + array->path + " are only read: no new file has this name", misuse);
   auto file = std::make_unique<NewFile>(path, file_options(name, direct));
   file->nbytes = src.nbytes;

@@ -5,6 +5,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <umem.h>
 
 namespace umem::tool {
 
@@ -14,6 +15,9 @@ static std::array<struct sigaction, caught_signals.size()> actions_before;
 
 static unsigned depth; /* of Interrupts that exist */
 
+/* For a call of umem that waits for a server. */
+static bool goes_on(void *) noexcept { return !came; }
+
 void Interrupt::note(int number) {
   if (!came) came = number;
 }
@@ -21,6 +25,7 @@ void Interrupt::note(int number) {
 Interrupt::Interrupt() {
   if (depth++) return;
   came = 0;
+  umem_set_wait_hook(goes_on, nullptr);
   for (std::size_t i = 0; i < caught_signals.size(); i++) {
     struct sigaction action = {};
     action.sa_handler = Interrupt::note;
@@ -33,6 +38,7 @@ Interrupt::Interrupt() {
 
 Interrupt::~Interrupt() {
   if (--depth) return;
+  umem_set_wait_hook(nullptr, nullptr);
   for (std::size_t i = 0; i < caught_signals.size(); i++)
     sigaction(caught_signals[i], &actions_before[i], nullptr);
 }

@@ -4,8 +4,8 @@
 
 namespace umem::tool {
 
-/* From its construction to its end these signals only set a flag. One inside of another changes
- * nothing. */
+/* From its construction to its end these signals only set a flag, and end calls of umem that wait
+ * for a server. One inside of another changes nothing. */
 class Interrupt {
 public:
   Interrupt();

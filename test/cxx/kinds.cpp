@@ -6,10 +6,14 @@
 #include <umem/adaptors.hpp>
 #include <umem/open.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <cstring>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -243,6 +247,62 @@ TEST(Kinds, of_cuda_have_their_names) {
   EXPECT_THROW(umem::CudaHost(1u << 31), umem::value_error);
   EXPECT_THROW(umem::CudaManaged(99), umem::value_error);
   EXPECT_THROW(umem::CudaAsync(99), umem::value_error);
+}
+
+/* Answers the first bytes of an object, and nothing to what writes one. */
+bool is_silent(void *silent, UrlRequest *request) {
+  if (!std::strcmp(request->method, "GET") && !request->number) return url_serve(nullptr, request);
+  while (*static_cast<std::atomic<bool> *>(silent))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return false;
+}
+
+struct Thrown {};
+
+/* No request, lock or memory of the call is left: the bytes that were lent may go. */
+TEST(Kinds, what_progress_throws_ends_what_waits_for_a_silent_server) {
+  if (!url_has_libcurl()) GTEST_SKIP();
+  std::vector<char> object(1 << 20, 'o'), bytes(20 << 20, 'x');
+  std::atomic<bool> silent(true);
+  UrlServer *server = url_server_start(object.data(), object.size(), is_silent, &silent);
+  umem::Host host;
+  umem::Url url(url_server_url(server));
+  umemS3Options options = UMEM_S3_OPTIONS_INIT;
+  umemUrlOptions requests = UMEM_URL_OPTIONS_INIT;
+  std::string const endpoint = "http://127.0.0.1:" + std::to_string(url_server_port(server));
+  requests.connections = 2, requests.retries = 0;
+  options.endpoint = endpoint.c_str(), options.url = &requests, options.part = 5 << 20;
+  setenv("AWS_ACCESS_KEY_ID", "key", 1);
+  setenv("AWS_SECRET_ACCESS_KEY", "secret", 1);
+  umemS3 s3;
+  bool const writes = umemS3_ctor_with(&s3, "s3://bucket/key", "w", &options) == umemOK;
+  EXPECT_TRUE(writes || umem_thread_status() == umemNotSupportedError) << umem_thread_message();
+  umemCopyOptions copying = UMEM_COPY_OPTIONS_INIT;
+  int calls = 0;
+  copying.user = &calls;
+  copying.progress = [](void *user, std::uint64_t, std::uint64_t) {
+    if (++*static_cast<int *>(user) > 2) throw Thrown();
+    return true;
+  };
+  auto const adr = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::size_t const extents[] = {100};
+  std::ptrdiff_t const strides[] = {200}, packed[] = {100};
+  umemLayout const layout = {sizeof layout, 100, 1, extents, strides, packed};
+  EXPECT_THROW(umem_copy_strided_with(url.c_context(), 0, host.c_context(), adr, &layout, &copying),
+               Thrown);
+  if (writes) {
+    EXPECT_EQ(umem_alloc(&s3, bytes.size()), 0u);
+    std::vector<char> lent = bytes;
+    calls = 0;
+    EXPECT_THROW(umem_copy_to_with(host.c_context(), reinterpret_cast<std::uintptr_t>(lent.data()),
+                                   &s3, 0, lent.size(), &copying),
+                 Thrown);
+    EXPECT_EQ(umem_get_status(&s3), umemOK) << umem_get_message(&s3);
+  }
+  silent = false;
+  umem_dtor(&s3);
+  umem_thread_clear();
+  url_server_stop(server);
 }
 
 } // namespace

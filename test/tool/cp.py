@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import struct
 import subprocess
 import threading
@@ -105,10 +106,32 @@ class Copies(Case):
                 self.assertIn("mode=r is not allowed", self.error("cp", "a.bin", "s3://bucket/a.bin#mode=r", expect=2))
                 (self.folder / "bad.npz").write_bytes(npz_with_a_wrong_checksum())
                 self.error("cp", "bad.npz#x", "s3://bucket/bad")  # all bytes were written when it fails
+                self.assertIn("can only be written", self.error("cp", "a.bin", "s3://bucket/a", "--verify", expect=2))
         finally:
             server.shutdown()
             server.server_close()
         self.assertEqual(server.objects, {"/bucket/a%20b.bin": self.bytes, "/bucket/part": self.bytes[3:8], "/bucket/empty": b""})
+
+    def test_an_interrupt_ends_what_waits_for_a_silent_server(self):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
+            keys = {**os.environ, "AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden"}
+            for words in (f"{endpoint}/a", "b.bin"), ("a.bin", "s3://bucket/a"), ("a.bin", "s3://bucket/a#part=5M&connections=1"):
+                child = subprocess.Popen([UMEM, "cp", *words], cwd=self.folder, env=keys, stderr=subprocess.PIPE, text=True)
+                connection, _ = server.accept()
+                connection.recv(1)
+                child.send_signal(signal.SIGINT)
+                error = child.communicate(timeout=20)[1]  # stall_ms is 30 s, six times
+                connection.close()
+                self.assertEqual((child.returncode, error), (130, "umem: interrupted\n"), words)
+        self.assertEqual(self.names(), ["a.bin"])
+
+    def test_a_new_file_with_a_number_sign(self):
+        self.out("cp", "a.bin", "a.bin#2")  # beside a file that has no arrays
+        self.assertEqual(self.read("a.bin#2"), self.bytes)
+        self.out("cp", "a.bin#2", "b.bin")
+        (self.folder / "broken.npz").write_bytes(b"PK")
+        self.assertIn("only read", self.error("cp", "a.bin", "broken.npz#x", expect=2))
 
     def test_names_and_mapped_files(self):
         self.out("cp", "mmap:a.bin", "file:b%2525.bin?reserve=none&file.direct=off")

@@ -25,7 +25,13 @@
  *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
  *   leaves an older object as it was, and records umemIOError with the reason. Without a block,
  *   and after umemS3_abandon, there is nothing to make, and it records nothing.
- * An object of one part is one request (PUT); a longer one is a multipart upload. A process that
+ * Writes and umem_flush that wait for the server can be cancelled (umem_set_wait_hook): what they
+ * have not written may be written again. umem_dtor of an incomplete upload cuts its requests, and
+ * gives the server 5 seconds to forget what was sent.
+ *
+ * An object of one part is one request (PUT); a longer one is a multipart upload, whose object has
+ * the metadata x-amz-meta-umem-upload, a random number: by it umem knows its own object when the
+ * answer to the last request is lost. A process that
  * is killed may leave an unfinished upload, which is no object but is stored: let a rule of the
  * bucket remove those (AbortIncompleteMultipartUpload).
  *

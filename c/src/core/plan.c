@@ -165,9 +165,14 @@ static bool copy_chunk(Chunks const *chunks, size_t at, char *buffer, size_t nby
   return umem_thread.failures == before;
 }
 
+/* Also when an exception of C++ passes: other threads take no further chunk. */
+static void end_chunks(Chunks **chunks) {
+  __atomic_store_n(&(*chunks)->over, true, __ATOMIC_RELAXED);
+}
+
 /* The work of one thread. */
 static void copy_chunks(void *job, unsigned thread) {
-  Chunks *chunks = job;
+  __attribute__((cleanup(end_chunks))) Chunks *chunks = job;
   char *buffer = chunks->buffers + thread * chunks->chunk;
   size_t count = chunks->nbytes / chunks->chunk + (chunks->nbytes % chunks->chunk != 0);
   while (!__atomic_load_n(&chunks->over, __ATOMIC_RELAXED)) {
@@ -203,9 +208,21 @@ static __attribute__((noinline)) void copy_short(Chunks *chunks) {
   copy_chunk(chunks, 0, buffer, chunks->nbytes);
 }
 
+typedef struct LongCopy {
+  Chunks *chunks;
+  uint64_t unfinished;
+} LongCopy;
+
+/* Also when an exception of C++ passes. */
+static void end_long(LongCopy *copy) {
+  char *buffers = copy->chunks->buffers;
+  if (buffers) umem_free_buffer(copy->chunks->host, (uintptr_t)buffers, copy->unfinished);
+}
+
 static __attribute__((noinline)) void copy_long(Chunks *chunks, Plan *plan) {
   pthread_mutex_t turns[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
-  uint64_t before = umem_thread.failures, unfinished = umem_unfinished_so_far();
+  uint64_t before = umem_thread.failures;
+  __attribute__((cleanup(end_long), unused)) LongCopy copy = {chunks, umem_unfinished_so_far()};
   chunks->buffers = take_buffers(plan);
   if (!chunks->buffers) {
     umemVirtual_adopt(chunks->src.ctx, before);
@@ -219,7 +236,6 @@ static __attribute__((noinline)) void copy_long(Chunks *chunks, Plan *plan) {
   } else {
     copy_chunks(chunks, 0);
   }
-  umem_free_buffer(plan->host, (uintptr_t)chunks->buffers, unfinished);
 }
 
 static __attribute__((noinline)) void move_buffers(Plan *plan, umemVirtual *src, uintptr_t src_adr,

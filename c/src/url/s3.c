@@ -2,7 +2,8 @@
  *
  *   s3_config.c   credentials, region and server
  *   s3_requests.c the requests that write an object
- *   s3_upload.c   its parts, which several threads write and send
+ *   s3_parts.c    its blocks, parts and buffers
+ *   s3_upload.c   the threads that write and send them
  *   s3.c          the signer, and the place */
 #include "url/s3.h"
 #include "url/url.h"

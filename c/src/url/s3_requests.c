@@ -1,11 +1,14 @@
 /* s3_requests.c - the requests that write an object: begin an upload, send a part, make the object
  * of its parts, and give it up; and what the server answers to them. */
 #include "url/s3.h"
+#include "base/number.h"
 #include "core/status.h"
+#include "core/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 enum { url_size = 4096 + sizeof((umemS3Requests *)0)->id + 64 };
@@ -62,13 +65,26 @@ static bool refuse_for(umemS3Requests const *self, umemFetchCall const *call, ch
                    call->what, umemFetch_label(self->fetch), what);
 }
 
+/* False, with a status, if the call is cancelled meanwhile. */
+static bool wait_for(umemS3Requests const *self, umemFetchCall const *call, uint64_t ms) {
+  uint64_t const moment = 100;
+  for (uint64_t done = 0; done < ms; done += moment) {
+    uint64_t rest = umem_lesser(moment, ms - done);
+    struct timespec time = {0, (long)(rest * umem_ns_of_ms)};
+    nanosleep(&time, NULL); /* a signal makes it shorter */
+    if (!umem_goes_on())
+      return UMEM_FAIL(self->ctx, umemCancelledError, "cannot %s %s: cancelled", call->what,
+                       umemFetch_label(self->fetch));
+  }
+  return true;
+}
+
 /* Sends a request, again while the server says that it may succeed later. False, with a status,
  * without an answer. */
 static bool request(umemS3Requests *self, umemFetchCall *call, Answer *answer) {
   enum { tries = 6, first_wait_ms = 200 };
   static char const *const headers[] = {"Content-Type: application/octet-stream"};
-  call->headers = headers;
-  call->header_count = sizeof headers / sizeof *headers;
+  if (!call->headers) call->headers = headers, call->header_count = 1;
   call->answer = answer->text;
   call->answer_size = sizeof answer->text;
   for (unsigned i = 0;; i++) {
@@ -76,9 +92,7 @@ static bool request(umemS3Requests *self, umemFetchCall *call, Answer *answer) {
     *answer->code = 0;
     if (!find_code(answer->text, answer->code) || !may_pass(answer->code) || i + 1 == tries)
       return true;
-    uint64_t ms = (uint64_t)first_wait_ms << i;
-    struct timespec time = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    nanosleep(&time, NULL); /* a signal makes it shorter */
+    if (!wait_for(self, call, (uint64_t)first_wait_ms << i)) return false;
   }
 }
 
@@ -102,11 +116,31 @@ static bool take_id(umemS3Requests *self, char const *id) {
   return *id;
 }
 
+static char const mark_header[] = "x-amz-meta-umem-upload";
+
+/* Draws a number that no other upload has. False with a status. */
+static bool draw_mark(umemS3Requests *self) {
+  uint64_t number[2];
+  if (getrandom(number, sizeof number, 0) != sizeof number)
+    return UMEM_FAIL(self->ctx, umemRuntimeError, "the system has no random numbers");
+  snprintf(self->mark, sizeof self->mark, "%016jx%016jx", (uintmax_t)number[0],
+           (uintmax_t)number[1]);
+  return true;
+}
+
 bool umemS3Requests_begin(umemS3Requests *self) {
-  char url[url_size], id[umemS3IdMost + 1];
+  char url[url_size], id[umemS3IdMost + 1], mark[sizeof mark_header + sizeof self->mark + 2];
   Answer answer;
+  if (!draw_mark(self)) return false;
   snprintf(url, sizeof url, "%s?uploads=", self->url);
-  umemFetchCall call = {.what = "begin the upload of", .method = "POST", .url = url, .body = ""};
+  snprintf(mark, sizeof mark, "%s: %s", mark_header, self->mark);
+  char const *const headers[] = {"Content-Type: application/octet-stream", mark};
+  umemFetchCall call = {.what = "begin the upload of",
+                        .method = "POST",
+                        .url = url,
+                        .headers = headers,
+                        .header_count = sizeof headers / sizeof *headers,
+                        .body = ""};
   if (!request_good(self, &call, &answer)) return false;
   return (find_element(answer.text, "UploadId", id, sizeof id) && take_id(self, id)) ||
          refuse_for(self, &call, "UploadId");
@@ -148,16 +182,12 @@ static char *list_parts(umemS3Requests const *self, umemS3Part const *parts, uns
   return list;
 }
 
-/* Whether the object is there with this length, made of so many parts. */
-static bool is_there(umemS3Requests *self, unsigned count, uint64_t length) {
-  char end[24];
+/* Whether the object is that of this upload. */
+static bool is_there(umemS3Requests *self, uint64_t length) {
   Answer answer;
-  umemFetchCall call = {.what = "look at", .method = "HEAD"};
-  if (!request(self, &call, &answer) || call.reply.status != 200) return false;
-  snprintf(end, sizeof end, "-%u\"", count);
-  size_t size = strlen(call.reply.etag), tail = strlen(end);
-  return call.reply.has_length && call.reply.length == length && size > tail &&
-         !strcmp(call.reply.etag + size - tail, end);
+  umemFetchCall call = {.what = "look at", .method = "HEAD", .wanted = mark_header};
+  return request(self, &call, &answer) && call.reply.status == 200 && call.reply.has_length &&
+         call.reply.length == length && !strcmp(call.found, self->mark);
 }
 
 /* S3 may answer 200 before it has joined the parts, and send an error as the body. A second
@@ -178,8 +208,20 @@ bool umemS3Requests_join(umemS3Requests *self, umemS3Part const *parts, unsigned
   if (call.reply.status == 200 && !*answer.code &&
       strstr(answer.text, "<CompleteMultipartUploadResult"))
     return true;
-  if (!strcmp(answer.code, "NoSuchUpload") && is_there(self, count, length)) return true;
+  if (!strcmp(answer.code, "NoSuchUpload") && is_there(self, length)) return true;
   return refuse(self, &call, &answer);
+}
+
+typedef struct Grace {
+  umemWaiter waiter, *outer;
+  uint64_t until; /* as umemFetch_now() */
+} Grace;
+
+static void end_grace(Grace *self) { umem_thread.waiter = self->outer; }
+
+static bool has_time(umemWaiter *waiter) {
+  Grace const *self = (Grace *)waiter;
+  return umemFetch_now() < self->until;
 }
 
 bool umemS3Requests_abort(umemS3Requests *self) {
@@ -187,6 +229,9 @@ bool umemS3Requests_abort(umemS3Requests *self) {
   Answer answer;
   snprintf(url, sizeof url, "%s?uploadId=%s", self->url, self->id);
   umemFetchCall call = {.what = "end the unfinished upload of", .method = "DELETE", .url = url};
+  __attribute__((cleanup(end_grace)))
+  Grace grace = {{has_time}, umem_thread.waiter, umemFetch_now() + umemS3GraceMs * umem_ns_of_ms};
+  umem_thread.waiter = &grace.waiter;
   if (!request(self, &call, &answer)) return false;
   bool done = call.reply.status / 100 == 2 || !strcmp(answer.code, "NoSuchUpload");
   return done || refuse(self, &call, &answer);

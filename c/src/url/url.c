@@ -157,6 +157,9 @@ typedef struct Items {
   size_t count;
 } Items;
 
+/* Also when an exception of C++ passes, which a report has thrown. */
+static void end_items(Items *items) { free(items->runs); }
+
 static int by_source(void const *one, void const *other) {
   uintptr_t a = ((umemCopyRun const *)one)->src_adr, b = ((umemCopyRun const *)other)->src_adr;
   return (a > b) - (a < b);
@@ -194,12 +197,12 @@ bool umemUrlContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t sr
     return true;
   }
   size_t count = umem_lesser(umem_count_items(layout), most_items);
+  __attribute__((cleanup(end_items)))
   Items items = {.ctx = ctx, .dst = dst, .runs = malloc(count * sizeof *items.runs)};
   if (!items.runs)
     umemVirtual_fail(ctx, umemMemoryError, "no memory for %zu items of a copy", count);
   else if (copy_items(&items, layout, 0, src_adr, dst_adr) && items.count)
     read_items(&items);
-  free(items.runs);
   return true;
 }
 

@@ -384,6 +384,11 @@ void umemFetchReply_read(umemFetchReply *reply, char const *line, size_t size) {
   reply->malformed |= !good;
 }
 
+void umemFetchReply_find(char const *line, size_t size, char const *name, char *out, size_t room) {
+  char const *colon = memchr(line, ':', size);
+  if (colon && is((Text){line, colon}, name)) copy(out, room, trim((Text){colon + 1, line + size}));
+}
+
 /* ---- what an answer to a request for a range must be ---- */
 
 char const *umemFetchReply_check(umemFetchReply const *reply, umemFetch const *fetch,

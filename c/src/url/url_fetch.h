@@ -41,6 +41,9 @@ typedef struct umemFetchReply {
  * anew. */
 void umemFetchReply_read(umemFetchReply *reply, char const *line, size_t size);
 
+/* Copies the value of the header `name` from such a line to out, if it is that header and fits. */
+void umemFetchReply_find(char const *line, size_t size, char const *name, char *out, size_t room);
+
 /* Whether there is an ETag that promises that the bytes are the same: quoted, and not weak. */
 bool umemFetchReply_is_strong(umemFetchReply const *reply);
 
@@ -101,8 +104,10 @@ typedef struct umemFetchCall {
   size_t body_size;
   char *answer; /* gets the first bytes of the body, and a zero; NULL: they are dropped */
   size_t answer_size;
-  bool once; /* is not sent again if the server may have done it */
+  bool once;          /* is not sent again if the server may have done it */
+  char const *wanted; /* a header of the answer, whose value goes to found; NULL: none */
   /* Set by umemFetch_call: */
+  char found[64]; /* "": there is none, or it is longer */
   umemFetchReply reply;
   size_t answered; /* bytes in answer */
 } umemFetchCall;

@@ -406,10 +406,17 @@ bool umemFetch_runs(umemFetch *fetch, umemVirtual *dst, umemCopyRun *runs, size_
 
 /* ==== single requests ==== */
 
+/* Also when an exception of C++ passes. */
+static void end_call(umemLane **lane) {
+  stop_lane(*lane);
+  give_lane(*lane);
+}
+
 bool umemFetch_call(umemFetch *fetch, umemFetchCall *call) {
   uint64_t before = umem_thread.failures;
-  umemLane *lane = take_lane(fetch);
-  if (!lane) return false;
+  umemLane *taken = take_lane(fetch);
+  if (!taken) return false;
+  __attribute__((cleanup(end_call))) umemLane *lane = taken;
   umemSlot *slot = lane->slot;
   uint32_t total = fetch->options.total_ms;
   slot->attempts = slot->hops = 0;
@@ -418,8 +425,6 @@ bool umemFetch_call(umemFetch *fetch, umemFetchCall *call) {
   umemSlot_send_soon(slot);
   lane->busy = 1;
   drive(lane, NULL, total ? umemFetch_now() + total * umem_ns_of_ms : 0);
-  stop_lane(lane);
-  give_lane(lane);
   if (call->answer) call->answer[call->answered] = 0;
   return umem_thread.failures == before;
 }

@@ -233,6 +233,9 @@ static size_t on_header(char *line, size_t one, size_t count, void *user) {
   umemSlot *slot = user;
   slot->heard = umemFetch_now();
   umemFetchReply_read(&slot->reply, line, one * count);
+  umemFetchCall *call = slot->call;
+  if (call && call->wanted)
+    umemFetchReply_find(line, one * count, call->wanted, call->found, sizeof call->found);
   return one * count;
 }
 
@@ -429,7 +432,7 @@ static void begin_attempt(umemSlot *slot) {
   slot->dropped = slot->sent = 0;
   slot->error[0] = 0;
   slot->heard = umemFetch_now();
-  if (slot->call) slot->call->answered = 0;
+  if (slot->call) slot->call->answered = 0, *slot->call->found = 0;
 }
 
 bool umemSlot_send(umemLane *lane, umemSlot *slot) {

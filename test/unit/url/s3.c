@@ -22,6 +22,11 @@ typedef struct Bucket {
   char const *fails; /* the beginning of the method and the query of requests that fail */
   int status;        /* of these */
   unsigned failures; /* how many of them are left */
+  char const *word;  /* of S3, for them; NULL: Broken */
+  bool does;         /* what fails is done, and only its answer is lost */
+  int silent;        /* atomic: what fails is not answered while this is 1 */
+  char mark[64];     /* metadata of the upload, and of the object that it becomes */
+  char object_mark[64];
 } Bucket;
 
 static size_t length_of(UrlRequest const *request) {
@@ -53,6 +58,7 @@ static void take_object(Bucket *bucket, unsigned char *bytes, size_t size) {
   free(bucket->object);
   bucket->object = bytes;
   bucket->object_size = size;
+  *bucket->object_mark = 0;
 }
 
 static void join_parts(Bucket *bucket) {
@@ -64,6 +70,13 @@ static void join_parts(Bucket *bucket) {
     size += bucket->sizes[i];
   }
   take_object(bucket, bytes, size);
+  strcpy(bucket->object_mark, bucket->mark);
+}
+
+static void note_mark(Bucket *bucket, UrlRequest const *request) {
+  char const *mark = strcasestr(request->head, "\r\nx-amz-meta-umem-upload: ");
+  assert_non_null(mark);
+  assert_int_equal(sscanf(mark + 26, "%63[^\r]", bucket->mark), 1);
 }
 
 static bool put(Bucket *bucket, UrlRequest *request, unsigned char *body, size_t size) {
@@ -88,6 +101,7 @@ static bool post(Bucket *bucket, UrlRequest *request) {
   pthread_mutex_lock(&bucket->lock);
   bucket->begun += begins;
   bucket->completed += !begins;
+  if (begins) note_mark(bucket, request);
   if (!begins) join_parts(bucket);
   pthread_mutex_unlock(&bucket->lock);
   return answer_text(request, 200,
@@ -112,9 +126,20 @@ static bool answer(void *user, UrlRequest *request) {
   unsigned char *body = read_body(request, size);
   assert_non_null(strcasestr(request->head, "\r\nAuthorization: AWS4-HMAC-SHA256 Credential=key/"));
   if (fails(bucket, request)) {
+    char text[128];
     free(body);
-    return bucket->status &&
-           answer_text(request, bucket->status, "<Error><Code>Broken</Code></Error>");
+    if (bucket->does) join_parts(bucket);
+    while (__atomic_load_n(&bucket->silent, __ATOMIC_RELAXED)) usleep(1000);
+    snprintf(text, sizeof text, "<Error><Code>%s</Code></Error>",
+             bucket->word ? bucket->word : "Broken");
+    return bucket->status && answer_text(request, bucket->status, text);
+  }
+  if (!strcmp(request->method, "HEAD")) {
+    free(body);
+    return url_head(request,
+                    "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nETag: \"tag-3\"\r\n"
+                    "X-Amz-Meta-Umem-Upload:  %s \r\n",
+                    bucket->object_size, bucket->object_mark);
   }
   if (!strcmp(request->method, "PUT")) return put(bucket, request, body, size);
   free(body);
@@ -368,7 +393,258 @@ TEST_CASE_WITH(unwritten_bytes_make_no_object, open_bucket, close_bucket) {
   assert_non_null(
       strstr(umem_thread_message(), "5242880 of its 15728640 bytes were never written"));
   assert_null(bucket->object);
+  assert_int_equal(bucket->aborted, bucket->begun); /* 0 if no sender was that quick */
+}
+
+/* The answer of the completion is lost, and there is no upload any more. Whose object is there? */
+static void complete_twice(Bucket *bucket, bool does, umemStatusType wanted) {
+  umemS3 place;
+  size_t const size = 3 * part_size;
+  if (!open_writer(&place, "w")) return;
+  unsigned char *bytes = make_bytes(size), *older = make_bytes(size);
+  take_object(bucket, older, size);
+  strcpy(bucket->object_mark, "0123456789abcdef0123456789abcdef");
+  bucket->fails = "POST ?uploadId", bucket->status = 404, bucket->failures = 1000;
+  bucket->word = "NoSuchUpload", bucket->does = does;
+  assert_int_equal(umem_alloc(&place, size), 0);
+  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
+  assert_int_equal(end(&place), wanted);
+  if (wanted != umemOK) assert_non_null(strstr(umem_thread_message(), "NoSuchUpload"));
+  free(bytes);
+}
+
+TEST_CASE_WITH(an_object_that_was_made_by_a_lost_request_is_found, open_bucket, close_bucket) {
+  complete_twice(*state, true, umemOK);
+}
+TEST_CASE_WITH(an_older_object_of_this_length_is_not_taken_for_it, open_bucket, close_bucket) {
+  complete_twice(*state, false, umemIOError);
+}
+
+/* ---- a silent server: the program cancels ---- */
+
+typedef struct Patience {
+  unsigned asked, until; /* the answer is no from then on */
+} Patience;
+
+static bool ask(void *data) {
+  Patience *patience = data;
+  return __atomic_fetch_add(&patience->asked, 1, __ATOMIC_RELAXED) < patience->until;
+}
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void make_silent(Bucket *bucket, char const *fails) {
+  bucket->fails = fails, bucket->status = 503, bucket->failures = 1000;
+  __atomic_store_n(&bucket->silent, 1, __ATOMIC_RELAXED);
+}
+
+static void make_good(Bucket *bucket) {
+  pthread_mutex_lock(&bucket->lock);
+  bucket->failures = 0;
+  pthread_mutex_unlock(&bucket->lock);
+  __atomic_store_n(&bucket->silent, 0, __ATOMIC_RELAXED);
+}
+
+/* Its parts, which are lent, may be written again: the upload goes on. */
+TEST_CASE_WITH(a_long_write_to_a_silent_server_is_cancelled, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  Patience patience = {.until = 3};
+  size_t const size = 5 * part_size + 7;
+  if (!open_writer(&place, "w")) return;
+  make_silent(bucket, "PUT ?partNumber=2");
+  unsigned char *bytes = make_bytes(size), *lent = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  umem_set_wait_hook(ask, &patience);
+  double begin = seconds();
+  assert_int_equal(write_bytes(&place, 0, lent, size), umemCancelledError);
+  assert_true(seconds() - begin < 10);
+  umem_set_wait_hook(NULL, NULL);
+  memset(lent, 0, size);
+  free(lent);
+  assert_in_range(patience.asked, 4, 5);
+  umem_clear_status(&place);
+  make_good(bucket);
+  assert_int_equal(write_bytes(&place, part_size, bytes + part_size, part_size), umemOK);
+  for (size_t part = 0; part < 6; part++) { /* those that the call had not yet begun */
+    size_t const at = part * part_size, rest = size - at;
+    umemStatusType status =
+        write_bytes(&place, at, bytes + at, rest < part_size ? rest : part_size);
+    assert_true(status == umemOK || status == umemNotSupportedError); /* is sent */
+    umem_clear_status(&place);
+  }
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, size);
+  assert_memory_equal(bucket->object, bytes, size);
+  assert_int_equal(bucket->begun, 1);
+  free(bytes);
+}
+
+/* No sender is asked, and a buffer keeps its bytes. */
+TEST_CASE_WITH(a_write_that_waits_for_a_buffer_is_cancelled, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  Patience patience = {.until = 1};
+  umemStatusType status = umemOK;
+  size_t const size = 12 * part_size, piece = part_size / 2;
+  size_t done = 0;
+  if (!open_writer(&place, "w")) return;
+  make_silent(bucket, "PUT ?partNumber");
+  unsigned char *bytes = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  umem_set_wait_hook(ask, &patience);
+  for (; done < size && status == umemOK; done += piece)
+    status = write_bytes(&place, done, bytes + done, piece);
+  assert_int_equal(status, umemCancelledError);
+  assert_int_equal(done, 7 * part_size + piece); /* of 3 in flight, and 4 more */
+  double begin = seconds();
+  assert_int_equal(end(&place), umemIOError); /* because of the failure */
+  umem_set_wait_hook(NULL, NULL);
+  assert_true(seconds() - begin < 10); /* not the time limit of a silent server */
+  make_good(bucket);
+  assert_null(bucket->object);
   assert_int_equal(bucket->aborted, 1);
+  free(bytes);
+}
+
+/* The end of an upload waits for no server that was silent. */
+TEST_CASE_WITH(a_flush_is_cancelled_and_may_be_tried_again, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  Patience patience = {.until = 2};
+  size_t const size = 2 * part_size + 7;
+  if (!open_writer(&place, "w")) return;
+  make_silent(bucket, "P");
+  unsigned char *bytes = make_bytes(size);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
+  umem_set_wait_hook(ask, &patience);
+  assert_int_equal(umem_flush(&place), umemCancelledError);
+  umem_set_wait_hook(NULL, NULL);
+  umem_clear_status(&place);
+  make_good(bucket);
+  assert_int_equal(umem_flush(&place), umemOK);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, size);
+  assert_memory_equal(bucket->object, bytes, size);
+  free(bytes);
+}
+
+TEST_CASE_WITH(an_earlier_failure_makes_no_object, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  if (!open_writer(&place, "w")) return;
+  assert_int_equal(umem_alloc(&place, 5), 0);
+  assert_int_equal(umem_set(&place, 0, 'a', 5), umemOK);
+  assert_int_equal(umem_set(&place, 3, 'a', 5), umemIndexError); /* its bytes are missing */
+  assert_int_equal(end(&place), umemIOError);
+  assert_non_null(strstr(umem_thread_message(), "because of an earlier failure"));
+  assert_int_equal(bucket->puts, 0);
+}
+
+/* ---- marks ---- */
+
+/* Beside a byte for each byte. */
+TEST_CASE(marks_count_each_byte_once) {
+  enum { size = 700, words = (size + 63) / 64 };
+  uint32_t random = 7;
+  for (unsigned round = 0; round < 200; round++) {
+    uint64_t marks[words] = {0};
+    char bytes[size], wanted[size];
+    bool written[size] = {false};
+    umemS3Buffer buffer = {.bytes = bytes, .marks = marks};
+    memset(bytes, 'x', size);
+    for (unsigned writes = round % 8; writes; writes--) {
+      random = random * 1664525u + 1013904223u;
+      size_t from = (random >> 8) % size, most = size - from;
+      size_t count = round % 3 ? (random >> 20) % most + 1 : most < 64 ? most : 64;
+      if (round % 5 == 1) from = from / 64 * 64;
+      umemS3Buffer_mark(&buffer, from, count);
+      memset(written + from, true, count);
+    }
+    size_t covered = 0;
+    for (size_t i = 0; i < size; i++) covered += written[i];
+    for (size_t i = 0; i < size; i++) wanted[i] = written[i] ? 'x' : 0;
+    assert_int_equal(buffer.covered, covered);
+    size_t const cleared = size - round % 70;
+    memset(wanted + cleared, 'x', size - cleared);
+    umemS3Buffer_clear_unmarked(&buffer, cleared);
+    assert_memory_equal(bytes, wanted, size);
+  }
+}
+
+/* ---- parts ---- */
+
+TEST_CASE(parts_and_the_gaps_between_blocks) {
+  umemHost host;
+  size_t const size = 1 << 20;
+  bool full;
+  umemHost_ctor(&host);
+  umemS3Parts parts = {.ctx = (umemVirtual *)&host, .label = "x", .size = size};
+  assert_true(umemS3Parts_init(&parts, 2));
+  assert_int_equal(umemS3Parts_alloc(&parts, size - 100, 1), 0);
+  assert_int_equal(umemS3Parts_alloc(&parts, 100, size), size);
+  assert_true(umemS3Parts_choose_size(&parts));
+  assert_int_equal(umemS3Parts_missing(&parts), size);
+  umemS3Buffer *buffer = umemS3Parts_take(&parts, 0, NULL, &full);
+  assert_ptr_equal(umemS3Parts_take(&parts, 0, NULL, &full), buffer);
+  umemS3Buffer_mark(buffer, 0, size - 101);
+  assert_false(umemS3Parts_is_ready(&parts, buffer));
+  umemS3Buffer_mark(buffer, 0, size - 100);
+  assert_true(umemS3Parts_is_ready(&parts, buffer));
+  buffer->writers++; /* who writes the same bytes again */
+  assert_false(umemS3Parts_is_ready(&parts, buffer));
+  buffer->writers--;
+  umemS3Buffer *last = umemS3Parts_take(&parts, 1, NULL, &full);
+  umemS3Buffer_mark(last, 0, 100);
+  assert_false(umemS3Parts_is_ready(&parts, last)); /* a block may follow */
+  assert_int_equal(umemS3Parts_missing(&parts), 0);
+  assert_null(umemS3Parts_take(&parts, 2, NULL, &full));
+  assert_true(full);
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size - 96);
+  assert_int_equal(umemS3Parts_missing(&parts), 16);
+  assert_false(umemS3Parts_is_ready(&parts, buffer));
+  umemS3Buffer_mark(buffer, size - 96, 16);
+  assert_true(umemS3Parts_is_ready(&parts, buffer));
+  buffer->state = umemS3BufferQueued;
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size + 112); /* not in what is queued */
+  umemS3Buffer_set_free(buffer);
+  strcpy(parts.parts[0].etag, "\"1\"");
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size + 128); /* nor in what is sent */
+  assert_null(umemS3Parts_take(&parts, 0, NULL, &full));
+  assert_false(full);
+  assert_int_equal(umem_thread_status(), umemNotSupportedError);
+  umemS3Parts_end(&parts);
+  umem_dtor(&host);
+}
+
+/* A buffer that has had other bytes before. */
+TEST_CASE_WITH(bytes_that_nothing_has_written_are_zero, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  unsigned puts = 0;
+  if (!open_writer(&place, "w")) return;
+  assert_int_equal(umem_alloc(&place, 2 * part_size + 3), 0);
+  assert_int_equal(umem_set(&place, 0, 'x', part_size), umemOK);
+  while (!puts) {
+    pthread_mutex_lock(&bucket->lock);
+    puts = bucket->puts;
+    pthread_mutex_unlock(&bucket->lock);
+    usleep(1000);
+  }
+  usleep(100 * 1000); /* the sender has the answer */
+  assert_int_equal(umem_set(&place, part_size + 7, 'y', 2), umemOK);
+  assert_int_equal(umem_flush(&place), umemOK);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, 2 * part_size + 3);
+  for (size_t i = 0; i < bucket->object_size; i++) {
+    bool y = i == part_size + 7 || i == part_size + 8;
+    if (bucket->object[i] != (i < part_size ? 'x' : y ? 'y' : 0)) fail_msg("byte %zu", i);
+  }
 }
 
 /* ---- where requests go ---- */

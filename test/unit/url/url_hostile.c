@@ -87,6 +87,17 @@ static bool more_bytes(UrlRequest *request) {
   return false;
 }
 
+/* In two parts, neither of which is longer than the range. */
+static bool more_bytes_later(UrlRequest *request) {
+  size_t const first = length_of(request) - 10;
+  url_head(request, RANGE_HEAD "Content-Range: bytes %zu-%zu/%zu\r\nETag: \"first\"\r\n",
+           RANGE_OF(request));
+  url_send(request, object + request->first, first);
+  usleep(50 * 1000);
+  url_send(request, object + request->first + first, 20);
+  return false;
+}
+
 static bool false_length(UrlRequest *request) {
   return url_head(request,
                   RANGE_HEAD
@@ -207,6 +218,7 @@ static Row const finals[] = {
     {"two ranges", two_ranges, "contradict themselves", 1},
     {"a range beyond 64 bits", huge_range, "contradict themselves", 1},
     {"more bytes", more_bytes, "more bytes than asked for", 1},
+    {"more bytes, later", more_bytes_later, "more bytes than asked for", 1},
     {"a false length", false_length, "contradict themselves", 1},
     {"another total", other_total, "has changed: it has another length", 1},
     {"another ETag", other_etag, "has changed: it has another ETag", 1},
