@@ -408,6 +408,50 @@ static void *start_often(void *argument) {
   return NULL;
 }
 
+/* Several threads use one handle, each by functions of its own. */
+typedef struct User {
+  pthread_t thread;
+  umemTransfer *transfer;
+  unsigned k;
+  bool wrong;
+} User;
+
+static void *use_handle(void *argument) {
+  User *self = argument;
+  uint64_t done, before = 0, total;
+  umemTransfer *transfer = self->transfer;
+  if (self->k == 1) self->wrong = umemTransfer_descriptor(transfer) < 0;
+  if (self->k == 2) umemTransfer_cancel(transfer);
+  while (!(self->k % 2 ? umemTransfer_poll(transfer) : umemTransfer_wait_for(transfer, 20000))) {
+    if (umemTransfer_progress(transfer, &done, &total) != umemOK) self->wrong = true;
+    self->wrong = self->wrong || done < before || done > total;
+    before = done;
+  }
+  umemStatusType result = umemTransfer_wait(transfer);
+  umemTransfer_progress(transfer, &done, &total);
+  self->wrong = self->wrong ||
+                (result == umemOK ? done != total : result != umemCancelledError || done == total);
+  umem_thread_clear();
+  return NULL;
+}
+
+TEST(threads_share_a_handle) {
+  enum { users = 4 };
+  for (size_t round = 0; round < 30; round++) {
+    User user[users];
+    umemTransfer *transfer = start(0, most, &to);
+    for (unsigned k = 0; k < users; k++) {
+      user[k] = (User){.transfer = transfer, .k = k};
+      assert_int_equal(pthread_create(&user[k].thread, NULL, use_handle, &user[k]), 0);
+    }
+    for (unsigned k = 0; k < users; k++) pthread_join(user[k].thread, NULL);
+    for (unsigned k = 0; k < users; k++) assert_false(user[k].wrong);
+    umemTransfer_release(transfer);
+    umem_clear_status(&to);
+    umem_thread_clear();
+  }
+}
+
 TEST(all_arrive_in_any_order) {
   Starter starters[sources] = {{.k = 0}, {.k = 1}, {.k = 2}};
   for (size_t k = 0; k < sources; k++)
