@@ -18,9 +18,10 @@ import time
 from pathlib import Path
 
 LIMIT = 60
-# What uses the memory of the rank that dies: one context at a time, or a list between it and any other.
-USES = ("single", "many: *mpi*")
-LETS_LIVE = {"Open MPI": ["--enable-recovery"], "HYDRA": ["-disable-auto-cleanup"]}
+# What uses the memory of the rank that dies: one context at a time, or a list or transfers between it and any other.
+USES = ("single", "many: *mpi*", "transfer: *mpi*")
+# By words of what mpirun says about itself; that of Open MPI has two names.
+LETS_LIVE = {"Open MPI": ["--enable-recovery"], "OpenRTE": ["--enable-recovery"], "HYDRA": ["-disable-auto-cleanup"]}
 
 
 def run(mpirun, program, use, environment, *options):
@@ -78,7 +79,7 @@ def main():
     for name, options in LETS_LIVE.items():
         if name in version:
             for use in USES:
-                others_go_on(mpirun, program, use, options, must_live=name == "Open MPI")
+                others_go_on(mpirun, program, use, options, must_live=name.startswith("Open"))
             return
     print("skipped: this mpirun has no known option to let the other ranks live")
 
