@@ -131,8 +131,11 @@ TEST(Blas, refuses_what_it_does_not_have) {
   EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {2}, {0})), umem::value_error,
                 "BLAS has no vector whose elements have the distance 0");
   umem::index_t const large = umem::index_t(1) << 31;
-  EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {large})), umem::value_error,
-                "an extent or stride of 2147483648 exceeds the integers of this BLAS");
+  char const *beyond = "an extent or stride of 2147483648 exceeds the integers of this BLAS";
+  EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {large})), umem::value_error, beyond);
+  EXPECT_THROWS(umem::to_blas(View<double, 1>(memory, {2}, {large})), umem::value_error, beyond);
+  EXPECT_THROWS(umem::to_blas(View<double, 2>(memory, {2, 2}, {large, 1})), umem::value_error,
+                beyond);
   EXPECT_EQ(umem::to_blas<std::int64_t>(View<double, 1>(memory, {large})).n, large);
   EXPECT_THROWS(umem::to_gemm(view, view, view), umem::value_error,
                 "the extents of a and b do not fit: 6 and 4");

@@ -237,6 +237,14 @@ TEST_F(DefaultTest, keeps_what_is_set) {
   EXPECT_EQ(buffer.context().c_context(), pool); /* which the buffer keeps alive */
 }
 
+TEST_F(DefaultTest, has_none_of_a_GPU_beyond_the_numbers) {
+  umem::set_default_context(umem::Host());
+  for (int device : {-1, UMEM_DEFAULT_DEVICES}) {
+    EXPECT_THROW(static_cast<void>(umem::default_context(device)), umem::value_error);
+    EXPECT_THROW(umem::set_default_context(device, umem::Host()), umem::value_error);
+  }
+}
+
 TEST_F(DefaultTest, ends_what_was_set_before) {
   bool ended = false;
   umem::Host ram;

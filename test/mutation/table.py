@@ -85,6 +85,8 @@ MUTANTS = [
 
     c("url/url_lane.c", "    __atomic_fetch_add(&job->inflight, 1, __ATOMIC_RELAXED);\n", "", "several threads exceed the option connections",
       first=("unit.url",)),
+    c("url/url_lane.c", "pinned ? umem_lesser(job->piece, buffer_bytes) : job->piece;", "umem_lesser(job->piece, buffer_bytes);",
+      "pieces for a bucket are written in parts", first=("unit.s3",)),
 
     # ---- whose address is it ----
     c("core/live.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
@@ -147,6 +149,8 @@ MUTANTS = [
       "a process that has got the number of a dead one owns its blocks", first=("unit.shm",)),
     c("share/shm.c", "    shm->uncertain = wish->waits && wish->name && shm->segment.created;\n", "",
       "the name of a stack that failed stays", first=("unit.shm",)),
+    c("share/process.c", "(mapped->writable || !writable))", "true)", "a writable handle finds a read-only mapping",
+      first=("unit.handle",)),
     c("share/process.c", "  if (mapped->users || mapped->attached) return NULL;", "  if (mapped->users) return NULL;",
       "memory goes while it is attached", first=("unit.handle",)),
     c("share/handle.c", "seals >= 0 && (seals & F_SEAL_SHRINK)", "seals >= 0",
@@ -883,6 +887,9 @@ MUTANTS = [
       "bits are counted from the wrong end"),
     c("array/arrow.c", "adr + (uintptr_t)(first / 8)", "adr", "the offset of bits is lost"),
     c("array/arrow.c", "    made->read_only = made->for_good = true;\n", "", "a column of Arrow is written"),
+    c("array/arrow.c", "made->read_only = made->for_good = true;", "made->read_only = true;", "a column may be made writable"),
+    c("array/arrow.c", "  if (made) {\n    uint8_t", "  if (source) {\n    uint8_t", "bits are unpacked into no memory",
+      first=("fault.array_nth",)),
     c("array/arrow.c", "  layer->vptr->event_wait(layer, *(uintptr_t const *)sync_event);\n", "",
       "the event of a column is not waited for"),
     c("array/dlpack.c", "  umemArray_release(ended.array);\n", "",

@@ -9,6 +9,7 @@ CXX_MUTANTS = [
     cxx("elements.hpp", "offset_ -= at_.at[k] * strides_.at[k];", "offset_ -= extents_.at[k];", "a step to the next row", ["elements"]),
     cxx("elements.hpp", "    if (view.extents.at[k] == 1) continue;\n", "", "a dimension of one element counts", ["elements"]),
     cxx("blas.hpp", "stride < 0 ? view.data + (n - 1) * stride : view.data;", "view.data;", "a vector from its end", ["blas"]),
+    cxx("blas.hpp", "lowest, detail::blas_int<Integer>(stride)", "lowest, static_cast<Integer>(stride)", "a stride beyond the integers of BLAS", ["blas"]),
     cxx("blas.hpp", "first.is_transposed != to.is_transposed,", "first.is_transposed,", "a transposed product", ["blas"]),
     cxx("with/eigen.hpp", "detail::EigenStride<Rank>(view.strides.at[0], view.strides.at[1])", "detail::EigenStride<Rank>(view.strides.at[1], view.strides.at[0])", "rows as columns", ["with_eigen"]),
     cxx("with/xtensor.hpp", "static_cast<std::size_t>(-below)", "0", "a tensor begins at its lowest address", ["with_xtensor"]),

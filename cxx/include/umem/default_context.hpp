@@ -108,10 +108,8 @@ inline Context default_context() {
 /* The default context of the GPU with this number. Throws umem::value_error if the number is not
  * from 0 to UMEM_DEFAULT_DEVICES - 1. */
 inline Context default_context(int device) {
-  void *ctx = umem_default_of(device); /* checks the number */
-  if (!ctx) detail::raise_recorded(umem_thread_status());
   return detail::default_of(1 + static_cast<std::size_t>(device),
-                            [=] { return umem_default_of(device); });
+                            [=] { return umem_default_of(device); }); /* which checks the number */
 }
 
 /* Makes context the default of the process and keeps it alive until another one is set. The

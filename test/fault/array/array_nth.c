@@ -138,19 +138,42 @@ static umemArray *send_unversioned(umemArray *a, umemHost *host, umemStatusType 
   return back;
 }
 
+/* As a column of Arrow. */
+static umemArray *send_column(umemArray *a, umemHost *host, umemStatusType *status) {
+  umemArrowSchema schema;
+  umemArrowDeviceArray column;
+  if (!umemArray_to_arrow(a, NULL, &schema, &column, status)) return NULL;
+  umemArray *back = umemArray_from_arrow(host, &schema, &column, NULL, status);
+  schema.release(&schema);
+  if (column.array.release) column.array.release(&column.array); /* it is still the caller's */
+  return back;
+}
+
+typedef struct Sending {
+  umemArray *(*send)(umemArray *a, umemHost *host, umemStatusType *status);
+  umemElementType type;
+  int rank;
+  bool from_file;
+} Sending;
+
 /* Each allocation fails in turn: then there is an array, or nothing is left. */
-TEST_CASE(tensors_without_memory_leave_nothing) {
-  umemArray *(*const sends[])(umemArray *, umemHost *, umemStatusType *) = {send, send_unversioned};
-  for (int form = 0; form < 2; form++) {
+TEST_CASE(what_is_sent_without_memory_leaves_nothing) {
+  Sending const sendings[] = {{send, umemInt, 2, true},
+                              {send_unversioned, umemInt, 2, true},
+                              {send_column, umemInt, 1, false},
+                              {send_column, umemBool, 1, false}};
+  for (size_t i = 0; i < sizeof sendings / sizeof *sendings; i++) {
+    Sending const *sending = &sendings[i];
     unsigned long nth = 1;
     for (bool met = true; met; nth++) {
       Stores stores;
       int64_t const shape[] = {rows, columns};
       umemStatusType status = umemOK;
       open_stores(&stores);
-      umemArray *a = umemArray_zeros(&stores.on_file, umemInt, 2, shape, NULL, &status);
+      umemStats *on = sending->from_file ? &stores.on_file : &stores.on_host;
+      umemArray *a = umemArray_zeros(on, sending->type, sending->rank, shape, NULL, &status);
       inject_fail(callHeap, nth, ENOMEM, false);
-      umemArray *back = sends[form](a, &stores.host, &status);
+      umemArray *back = sending->send(a, &stores.host, &status);
       met = inject_off() > 0;
       inject_pause();
       assert_int_equal(status, back ? umemOK : umemMemoryError);

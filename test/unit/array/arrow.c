@@ -66,6 +66,8 @@ static void goes_out_and_in(Backend const *row, umemVirtual *ctx) {
     umemArray *back = umemArray_from_arrow(ctx, &schema, &column, &validity, &status);
     assert_true(umemArray_address(back) == umemArray_address(array));
     assert_true(umemArray_is_read_only(back) && !column.array.release);
+    umemArray_set_read_only(back, false, &status);
+    expect_failure(umemNotSupportedError, "the array stays read-only");
     expect_flags(validity, "101111110");
     schema.release(&schema);
     RELEASE(back, validity);

@@ -289,6 +289,33 @@ TEST_CASE(read_only_files_stay_so) {
   unlink(path);
 }
 
+/* What is mapped read-only already is mapped again for who may write. */
+TEST_CASE(a_writable_handle_finds_no_read_only_mapping) {
+  umemFile files[2];
+  char path[256];
+  int fd = temporary_file(path, sizeof path);
+  assert_int_equal(write(fd, "0123456789", 10), 10);
+  close(fd);
+  char *bytes[2];
+  for (int i = 0; i < 2; i++) {
+    umemHandle handle;
+    int own;
+    assert_ok(umemFile_ctor(&files[i], path, i ? "r+" : "r"));
+    assert_ok(umem_share_with(&files[i], 2, 4, &handle, &own));
+    assert_int_equal(handle.flags, i ? 0 : UMEM_HANDLE_READ_ONLY);
+    bytes[i] = (char *)umem_attach_with(&handle, own, &host);
+    assert_non_null(bytes[i]);
+  }
+  assert_true(bytes[0] != bytes[1]);
+  bytes[1][0] = 'x';
+  assert_memory_equal(bytes[0], "x345", 4);
+  for (int i = 0; i < 2; i++) {
+    assert_ok(umem_detach(&host, (uintptr_t)bytes[i]));
+    umem_dtor(&files[i]);
+  }
+  unlink(path);
+}
+
 /* ---- sockets ---- */
 
 static void refuse(int socket, umemStatusType type, char const *words) {

@@ -179,15 +179,19 @@ static int close_bucket(void **state) {
 }
 
 /* False if this libcurl is too old to sign: the message must say so. */
-static bool open_writer(umemS3 *place, char const *mode) {
-  umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
+static bool open_writer_with(umemS3 *place, char const *mode, umemUrlOptions const *url) {
   umemS3Options options = UMEM_S3_OPTIONS_INIT;
-  url.connections = 3, url.retries = 1;
-  options.part = part_size, options.url = &url;
+  options.part = part_size, options.url = url;
   if (umemS3_ctor_with(place, "s3://bucket/key", mode, &options) == umemOK) return true;
   assert_int_equal(umem_thread_status(), umemNotSupportedError);
   assert_non_null(strstr(umem_thread_message(), "libcurl"));
   return false;
+}
+
+static bool open_writer(umemS3 *place, char const *mode) {
+  umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
+  url.connections = 3, url.retries = 1;
+  return open_writer_with(place, mode, &url);
 }
 
 static unsigned char *make_bytes(size_t size) {
@@ -321,6 +325,57 @@ TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
   assert_int_equal(umem_set(&place, two, 0, 1), umemNotSupportedError);
   assert_int_equal(end(&place), umemOK);
   assert_int_equal(bucket->puts + bucket->begun, 0);
+}
+
+/* ---- from a web server ---- */
+
+enum { web_parts = 8 };
+
+/* An object of web_parts parts. Of long ranges the second half is sent when all have the first. */
+typedef struct Web {
+  unsigned char *bytes;
+  unsigned begun; /* atomic */
+} Web;
+
+static bool answer_by_halves(void *user, UrlRequest *request) {
+  Web *web = user;
+  size_t const size = web_parts * part_size;
+  if (!request->has_range || request->last - request->first + 1 < part_size)
+    return url_serve(NULL, request);
+  unsigned char const *from = web->bytes + request->first;
+  bool good =
+      url_head(request,
+               "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n"
+               "Content-Length: %zu\r\nETag: %s\r\n",
+               request->first, request->last, size, part_size, request->match) &&
+      url_send(request, from, part_size / 2);
+  __atomic_fetch_add(&web->begun, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < 2000 && __atomic_load_n(&web->begun, __ATOMIC_RELAXED) < web_parts; i++)
+    usleep(1000);
+  return good && url_send(request, from + part_size / 2, part_size - part_size / 2);
+}
+
+/* More pieces arrive at a time than there are buffers for parts: each is written as a whole. */
+TEST_CASE_WITH(an_object_of_a_web_server_arrives_whole, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  size_t const size = web_parts * part_size;
+  umemUrlOptions few = UMEM_URL_OPTIONS_INIT, many = UMEM_URL_OPTIONS_INIT;
+  umemUrl url;
+  umemS3 place;
+  few.connections = 1, many.connections = web_parts, many.piece = part_size;
+  if (!open_writer_with(&place, "w", &few)) return;
+  Web web = {.bytes = make_bytes(size)};
+  UrlServer *server = url_server_start(web.bytes, size, answer_by_halves, &web);
+  assert_int_equal(umemUrl_ctor(&url, url_server_url(server), &many), umemOK);
+  assert_int_equal(umem_alloc(&place, size), 0);
+  if (umem_copy_to(&url, 0, &place, 0, size) != umemOK) fail_msg("%s", umem_thread_message());
+  assert_int_equal(web.begun, web_parts);
+  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(bucket->object_size, size);
+  assert_memory_equal(bucket->object, web.bytes, size);
+  umem_dtor(&url);
+  url_server_stop(server);
+  free(web.bytes);
 }
 
 /* ---- failures ---- */
