@@ -67,7 +67,7 @@ void backend_close(Backend const *row, umemVirtual *ctx);
 umemStatusType backend_log(umemStatusType (*construct)(umemLog *, void *, umemLogOptions const *),
                            void *ctx, void *upstream);
 
-/* A construction that fails, and as what. */
+/* A construction that fails, and as what: refusals.c. */
 typedef struct BackendRefusal {
   char const *name;
   umemStatusType (*construct)(void *ctx); /* ctx: BACKEND_CONTEXT_SIZE bytes, or NULL */
