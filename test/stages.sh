@@ -340,6 +340,7 @@ stage_includes() {
   check "the mistakes of test/mutation can be made" python3 test/mutation/run.py --check
   python3 test/style/python_functions.py
   python3 test/style/house.py
+  python3 test/style/house_growth.py
   python3 test/style/changelog.py
   python3 test/style/words.py
   check "words.py finds refused words, and its budget only falls" python3 test/style/words_test.py

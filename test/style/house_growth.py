@@ -1,22 +1,30 @@
 #!/usr/bin/env python3
-"""What new features have added to c/src, and how large the house would be without them: one table, from the history.
+"""What new features have added to the library, the C++ headers and the tests, and how large these would be without
+them: one table, from the history.
 
 Usage: house_growth.py [COMMIT]
 
-Counts files and code lines (see house.py) that each commit since COMMIT has added to c/src less those it has taken
-away. COMMIT is by default that of the first row of house_features.tsv: the house as it was when it got its targets.
-house_features.tsv names the commits of each feature; what no row names are merges, mends, words and small things.
+Counts files and code lines (see house.py) that each commit since COMMIT has added to c/src, cxx/include and test, less
+those it has taken away. COMMIT is by default that of the first row of house_features.tsv: the house as it was when it
+got its targets. house_features.tsv names the commits of each feature, also those that only test it; COMMIT:45/102 is
+one of which this share belongs to the feature. What no row names are merges, mends, words and small things.
+
+house.tsv is the budget: how many code lines there may be with the features of then.
 """
 import subprocess
 import sys
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 import c_source
+import house
+from report import Report
 
 ROOT = Path(__file__).resolve().parents[2]
 FEATURES = Path(__file__).with_name("house_features.tsv")
-TARGETS = "files at most 170, code lines at most 28000"
+PARTS = {"c/src": "at most 170, 28000", "cxx/include": "code lines at most 10500", "test": "code lines at most 65000"}
+NONE = ((0, 0),) * len(PARTS)
 
 
 def git(*words):
@@ -24,9 +32,13 @@ def git(*words):
 
 
 def read_features(path):
-    """(the commit where counting begins, {commit: feature})"""
+    """(the commit where counting begins, {commit: (feature, the share that belongs to it)})"""
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
-    return rows[0][1], {commit: name for name, commits in rows[1:] for commit in commits.split()}
+    found = {}
+    for name, commits in rows[1:]:
+        for commit, _, share in (word.partition(":") for word in commits.split()):
+            found[commit] = name, Fraction(share or 1)
+    return rows[0][1], found
 
 
 def code_lines(blob, known={"0" * 40: 0}):
@@ -36,48 +48,94 @@ def code_lines(blob, known={"0" * 40: 0}):
     return known[blob]
 
 
+def is_source(path):
+    return Path(path).suffix in house.SUFFIXES
+
+
+def part_of(path):
+    """The index in PARTS."""
+    return next(i for i, part in enumerate(PARTS) if path.startswith(f"{part}/"))
+
+
+def added(one, other):
+    return tuple((files + more, lines + code) for (files, lines), (more, code) in zip(one, other))
+
+
+def only(part, files, lines):
+    return tuple((files, lines) if i == part else (0, 0) for i in range(len(PARTS)))
+
+
+def scaled(counts, share):
+    return tuple((round(files * share), round(lines * share)) for files, lines in counts)
+
+
 def change_of(raw):
-    """(files, code lines) that a commit adds; raw: what git diff-tree prints of it."""
-    files = lines = 0
-    for entry in raw.splitlines():
-        facts, path = entry.split("\t")
+    """(files, code lines) that a commit adds to each part; raw: what git diff-tree prints of it."""
+    found = NONE
+    for facts, path in (entry.split("\t") for entry in raw.splitlines()):
         _, _, before, after, status = facts.split()
-        if path.endswith((".c", ".h")):
-            files += (status == "A") - (status == "D")
-            lines += code_lines(after) - code_lines(before)
-    return files, lines
+        if is_source(path):
+            files = (status == "A") - (status == "D")
+            found = added(found, only(part_of(path), files, code_lines(after) - code_lines(before)))
+    return found
 
 
 def sizes_at(commit):
-    """(files, code lines) of c/src"""
-    entries = [entry.split() for entry in git("ls-tree", "-r", commit, "c/src").splitlines()]
-    blobs = [blob for _, _, blob, path in entries if path.endswith((".c", ".h"))]
-    return len(blobs), sum(map(code_lines, blobs))
+    """(files, code lines) of each part"""
+    found = NONE
+    for facts, path in (entry.split("\t") for entry in git("ls-tree", "-r", commit, *PARTS).splitlines()):
+        if is_source(path):
+            found = added(found, only(part_of(path), 1, code_lines(facts.split()[2])))
+    return found
 
 
 def growth(since, feature_of):
-    """{feature, or None: (files, code lines)} that the commits since then have added"""
-    found = defaultdict(lambda: (0, 0))
-    for commit in git("rev-list", "--no-merges", f"{since}..HEAD", "--", "c/src").split():
-        files, lines = change_of(git("diff-tree", "-r", "--no-renames", "--no-abbrev", "--no-commit-id", commit, "c/src"))
-        name = feature_of.get(commit[:8])
-        found[name] = found[name][0] + files, found[name][1] + lines
+    """{feature, or None: (files, code lines) of each part} that the commits since then have added"""
+    found = defaultdict(lambda: NONE)
+    for commit in git("rev-list", "--no-merges", f"{since}..HEAD", "--", *PARTS).split():
+        change = change_of(git("diff-tree", "-r", "--no-renames", "--no-abbrev", "--no-commit-id", commit, *PARTS))
+        name, share = feature_of.get(commit[:8], (None, Fraction(1)))
+        own = scaled(change, share)
+        found[name] = added(found[name], own)
+        found[None] = added(found[None], added(change, scaled(own, -1)))
     return found
+
+
+def row(name, counts, sign=""):
+    return f"{name:<66}" + "".join(f"{files:>{sign}8}{lines:>{sign}9}" for files, lines in counts)
+
+
+def print_table(since, begin, rest, found, now):
+    print(f"{'':<66}" + "".join(f"{part:>17}" for part in PARTS))
+    print(f"{'':<66}" + f"{'files':>8}{'lines':>9}" * len(PARTS))
+    print(row(f"{since}, with the features of then", begin))
+    print(row("merges, mends, words", rest, "+"))
+    print(row("today, with the features of then", added(begin, rest)))
+    print(f"{'    the targets':<66}" + "; ".join(f"{part}: {target}" for part, target in PARTS.items()))
+    for name, counts in sorted(found.items(), key=lambda item: -sum(lines for _, lines in item[1])):
+        print(row(f"  {name}", counts, "+"))
+    print(row("today", now))
+
+
+def budget_names(counts):
+    return {f"{part}: code lines with the features of then": lines for part, (_, lines) in zip(PARTS, counts)}
 
 
 def main():
     since, feature_of = read_features(FEATURES)
     since = sys.argv[1] if len(sys.argv) > 1 else since
-    begin, now, found = sizes_at(since), sizes_at("HEAD"), growth(since, feature_of)
-    rest = found.pop(None, (0, 0))
-    print(f"{'c/src':<64}{'files':>7}{'code lines':>12}")
-    print(f"{since + ', with the features of then':<64}{begin[0]:>7}{begin[1]:>12}")
-    print(f"{'merges, mends, words':<64}{rest[0]:>+7}{rest[1]:>+12}")
-    print(f"{'today, with the features of then':<64}{begin[0] + rest[0]:>7}{begin[1] + rest[1]:>12}   ({TARGETS})")
-    for name, (files, lines) in sorted(found.items(), key=lambda item: -item[1][1]):
-        print(f"  {name:<62}{files:>+7}{lines:>+12}")
-    print(f"{'today':<64}{now[0]:>7}{now[1]:>12}")
+    try:
+        begin, now, found = sizes_at(since), sizes_at("HEAD"), growth(since, feature_of)
+    except (OSError, subprocess.CalledProcessError):
+        print(f"no history since {since} here")
+        return 0
+    rest = found.pop(None, NONE)
+    print_table(since, begin, rest, found, now)
+    report = Report()
+    report.check("the features of then need no more code than their budget",
+                 list(house.excess(budget_names(added(begin, rest)), house.read_budget(house.BUDGET))))
+    return report.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
