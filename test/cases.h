@@ -30,6 +30,8 @@
 #include <cmocka.h>
 #include <umem.h>
 
+#include "several.h"
+
 #define UNUSED __attribute__((unused))
 
 enum { casesMost = 128 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "cases.h"
-#include "several.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)
 

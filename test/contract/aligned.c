@@ -46,8 +46,7 @@ SINGLE(keeps_many_blocks_apart) {
   }
   for (size_t k = 0; k < count; k++) {
     size_t i = k * 77 % count; /* 77 and 200 have no common divisor: each once */
-    fill_bytes(bytes, nbytes, i);
-    assert_holds(ctx, adr[i], bytes, nbytes);
+    assert_filled(ctx, adr[i], nbytes, i);
     assert_true(umem_aligned_origin(ctx, adr[i]) == origin[i]);
     umem_aligned_free(ctx, adr[i]);
   }

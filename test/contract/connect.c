@@ -138,9 +138,7 @@ PAIR(disconnect_ignores_null) {
   uintptr_t from = new_filled_block(src->ctx, 100, 1);
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 64));
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, umem_null(dst->ctx), 1));
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(src->ctx, from, bytes, 100);
+  assert_filled(src->ctx, from, 100, 1);
   umem_free(src->ctx, from);
 }
 
@@ -186,8 +184,7 @@ static void close_pair(Pair *it, Place const *src) {
   assert_holds(src->ctx, it->from, bytes, nbytes);
   free(bytes);
   umem_free(src->ctx, it->from);
-  umem_dtor(&it->src);
-  umem_dtor(&it->dst);
+  DESTRUCT(&it->src, &it->dst);
 }
 
 static umemStatusType disconnect(Pair *it) {

@@ -18,6 +18,7 @@
 
 #include "backends.h"
 #include "settings.h"
+#include "several.h"
 
 /* ---- declaring tests ---- */
 
@@ -126,6 +127,10 @@ void get(umemVirtual *ctx, uintptr_t adr, void *bytes, size_t nbytes);
 /* Whether, and that, the nbytes at adr are those at bytes. */
 bool holds(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes);
 #define assert_holds(ctx, adr, bytes, nbytes) assert_true(holds((ctx), (adr), (bytes), (nbytes)))
+
+/* Whether, and that, they are those of seed. */
+bool is_filled(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint64_t seed);
+#define assert_filled(ctx, adr, nbytes, seed) assert_true(is_filled((ctx), (adr), (nbytes), (seed)))
 
 /* ---- blocks ---- */
 

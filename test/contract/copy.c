@@ -86,8 +86,7 @@ PAIR(a_chain_of_copies_keeps_its_order) {
   settle(src->ctx, dst->ctx);
   assert_holds(src->ctx, a, second, nbytes);
   assert_holds(src->ctx, c, first, nbytes);
-  umem_free(src->ctx, a);
-  umem_free(src->ctx, c);
+  FREE(src->ctx, a, c);
   free(first);
   free(second);
 }
@@ -119,11 +118,8 @@ static Refusal begin_refusal(Place const *src, Place const *dst) {
 }
 
 static void end_refusal(Refusal const *refusal) {
-  unsigned char bytes[refused_size];
-  fill_bytes(bytes, refused_size, 1);
-  assert_holds(refusal->src, refusal->from, bytes, refused_size);
-  fill_bytes(bytes, refused_size, 2);
-  assert_holds(refusal->dst, refusal->to, bytes, refused_size);
+  assert_filled(refusal->src, refusal->from, refused_size, 1);
+  assert_filled(refusal->dst, refusal->to, refused_size, 2);
   umem_free(refusal->src, refusal->from);
   umem_free(refusal->dst, refusal->to);
 }

@@ -60,8 +60,7 @@ SINGLE(the_byte_behind_a_block_is_not_in_it) {
   uintptr_t adr = new_block(ctx, 100), other = new_block(ctx, 100);
   if (umem_find_in(ctx, adr, &found) && umem_find_in(ctx, found.adr + found.nbytes, &behind))
     assert_true(behind.adr == other);
-  umem_free(ctx, adr);
-  umem_free(ctx, other);
+  FREE(ctx, adr, other);
 }
 
 SINGLE(an_aligned_block_is_found) {

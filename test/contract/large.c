@@ -22,12 +22,10 @@ static void check_far_offsets(umemVirtual *ctx, uintptr_t adr) {
     put(ctx, adr + offsets[i], bytes, piece);
   }
   for (size_t i = 0; i < 4; i++) {
-    fill_bytes(bytes, piece, i);
-    assert_holds(ctx, adr + offsets[i], bytes, piece);
+    assert_filled(ctx, adr + offsets[i], piece, i);
   }
   assert_ok(umem_set(ctx, adr + 4 * giga + 10, 0xEE, 20));
-  fill_bytes(bytes, piece, 0);
-  assert_holds(ctx, adr, bytes, piece);
+  assert_filled(ctx, adr, piece, 0);
   fill_bytes(bytes, piece, 1);
   memset(bytes + 10, 0xEE, 20);
   assert_holds(ctx, adr + 4 * giga, bytes, piece);
@@ -77,8 +75,7 @@ static void check_large(umemVirtual *ctx) {
     check_far_strides(ctx, adr, other);
     backend_close(row, other);
   }
-  umem_free(ctx, next);
-  umem_free(ctx, adr);
+  FREE(ctx, next, adr);
 }
 
 ONCE(a_file_beyond_4_GiB) {

@@ -26,8 +26,7 @@ SINGLE(a_context_has_a_name) {
 
 SINGLE(the_end_comes_once) {
   uintptr_t null = umem_null(ctx);
-  umem_dtor(ctx);
-  umem_dtor(ctx);
+  DESTRUCT(ctx, ctx);
   assert_true(umem_null(ctx) == null);
 }
 
@@ -46,11 +45,8 @@ PAIR(one_memory_is_one_device) {
 
 PAIR(two_contexts_of_a_kind_do_not_touch) {
   uintptr_t a = new_filled_block(src->ctx, 100, 1), b = new_filled_block(dst->ctx, 100, 2);
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(src->ctx, a, bytes, 100);
-  fill_bytes(bytes, 100, 2);
-  assert_holds(dst->ctx, b, bytes, 100);
+  assert_filled(src->ctx, a, 100, 1);
+  assert_filled(dst->ctx, b, 100, 2);
   umem_set_status(src->ctx, umemIOError, "only here");
   assert_true(umem_is_ok(dst->ctx));
   expect_failure(src->ctx, umemIOError);

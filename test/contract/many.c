@@ -157,7 +157,6 @@ PAIR(copies_long_pieces) {
 /* Both ways at once, and within each of the two. */
 PAIR(contexts_differ_from_item_to_item) {
   enum { size = 500 };
-  unsigned char bytes[size];
   umemVirtual *places[] = {src->ctx, dst->ctx};
   for (uint64_t way = 0; way < 8; way++) {
     umemVirtual *one = places[way & 1], *other = places[way >> 1 & 1];
@@ -167,11 +166,9 @@ PAIR(contexts_differ_from_item_to_item) {
         {one, a, other, d, size}, {other, b, one, c, size}, {other, b, other, e, size}};
     assert_ok(copy_list(way >> 2, items, 3, NULL));
     settle(one, other);
-    fill_bytes(bytes, size, 1);
-    assert_holds(other, d, bytes, size);
-    fill_bytes(bytes, size, 2);
-    assert_holds(one, c, bytes, size);
-    assert_holds(other, e, bytes, size);
+    assert_filled(other, d, size, 1);
+    assert_filled(one, c, size, 2);
+    assert_filled(other, e, size, 2);
     umem_free(one, a), umem_free(one, c);
     umem_free(other, b), umem_free(other, d), umem_free(other, e);
   }
@@ -183,7 +180,6 @@ PAIR(neighbours_in_several_blocks) {
   enum { count = 4, most = 4096 };
   static size_t const sizes[] = {16, 64, 512,
                                  most}; /* blocks without a gap, on one place or another */
-  static unsigned char bytes[most];
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
     umemCopyItem items[count];
     for (size_t i = 0; i < count; i++)
@@ -196,8 +192,7 @@ PAIR(neighbours_in_several_blocks) {
       assert_ok(copy_list(starts, items, count, NULL));
       settle(src->ctx, dst->ctx);
       for (size_t i = 0; i < count; i++) {
-        fill_bytes(bytes, sizes[k], i);
-        assert_holds(dst->ctx, items[i].dst_adr, bytes, sizes[k]);
+        assert_filled(dst->ctx, items[i].dst_adr, sizes[k], i);
       }
     }
     for (size_t i = 0; i < count; i++) {
@@ -241,8 +236,7 @@ static void keep_order(Place const *src, Place const *dst, bool starts) {
   assert_holds(src->ctx, a, second, nbytes);
   assert_holds(src->ctx, c, first + half, half);
   assert_holds(src->ctx, c + half, first, half);
-  umem_free(src->ctx, a);
-  umem_free(src->ctx, c);
+  FREE(src->ctx, a, c);
   free(first);
   free(second);
 }
@@ -334,9 +328,7 @@ PAIR(bad_addresses_refuse_the_list) {
   items[1] = good;
   items[1].dst = NULL;
   expect_refused(items, 3, NULL, umemValueError);
-  unsigned char bytes[refused_size];
-  fill_bytes(bytes, refused_size, 2);
-  assert_holds(dst->ctx, to, bytes, refused_size);
+  assert_filled(dst->ctx, to, refused_size, 2);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
@@ -352,9 +344,7 @@ PAIR(targets_that_overlap_refuse_the_list) {
   items[1].dst_adr = to;
   items[1].nbytes = 50;
   expect_refused(items, 2, dst->ctx, umemValueError);
-  unsigned char bytes[refused_size];
-  fill_bytes(bytes, refused_size, 2);
-  assert_holds(dst->ctx, to, bytes, refused_size);
+  assert_filled(dst->ctx, to, refused_size, 2);
   items[1].nbytes = 20; /* up to the first byte of the other */
   assert_ok(umem_copy_many(items, 2, NULL));
   settle(src->ctx, dst->ctx);
@@ -371,9 +361,7 @@ SINGLE(sources_that_others_overwrite_refuse_the_list) {
   items[1] = (umemCopyItem){ctx, adr + 40, ctx, adr, 30};
   items[0].src_adr = adr + 90;
   expect_refused(items, 2, ctx, umemValueError);
-  unsigned char bytes[refused_size];
-  fill_bytes(bytes, refused_size, 1);
-  assert_holds(ctx, adr, bytes, refused_size);
+  assert_filled(ctx, adr, refused_size, 1);
   umem_free(ctx, adr);
 }
 

@@ -41,8 +41,7 @@ SINGLE(library_aligns_to_16_at_least) {
   uintptr_t adr = new_block(ctx, 1);
   uintptr_t next = new_block(ctx, 1);
   assert_true(adr % 16 == 0 && next % 16 == 0);
-  umem_free(ctx, adr);
-  umem_free(ctx, next);
+  FREE(ctx, adr, next);
 }
 
 SINGLE(zero_bytes_are_one_byte) {
@@ -66,12 +65,9 @@ SINGLE(impossible_sizes_are_memory_errors) {
     expect_no_block(ctx, umem_calloc(ctx, impossible[i], 1), umemMemoryError);
     expect_no_block(ctx, umem_calloc(ctx, 1, impossible[i]), umemMemoryError);
   }
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(ctx, kept, bytes, 100);
+  assert_filled(ctx, kept, 100, 1);
   uintptr_t after = new_filled_block(ctx, 100, 2);
-  umem_free(ctx, after);
-  umem_free(ctx, kept);
+  FREE(ctx, after, kept);
 }
 
 /* Less than any address space, more than the memory, the disk or the GPU: a context that granted it

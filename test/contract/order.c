@@ -135,8 +135,7 @@ SINGLE(work_is_done_in_order) {
   assert_ok(umem_synchronize(ctx));
   memset(first, 29, 5);
   assert_memory_equal(third, first, nbytes);
-  umem_free(ctx, a);
-  umem_free(ctx, b);
+  FREE(ctx, a, b);
   free(first);
   free(second);
   free(third);

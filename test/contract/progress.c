@@ -254,9 +254,7 @@ SINGLE(bad_ranges_copy_nothing) {
   assert_int_equal(umem_copy_to_with(ctx, from, ctx, umem_null(ctx), 10, options), umemValueError);
   expect_failure(ctx, umemValueError);
   assert_int_equal(umem_copy_to_with(&test_host, 4096, ctx, to, too_much, options), umemValueError);
-  umem_clear_status(&test_host);
-  umem_clear_status(ctx);
-  umem_thread_clear();
+  FORGET(&test_host, ctx);
   expect_status(NULL, umem_copy_to_with(ctx, from, NULL, to, 10, options), umemValueError);
   assert_int_equal(blocks.watch.calls, 0);
   check_destination(&blocks, 0);

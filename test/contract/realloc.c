@@ -37,9 +37,7 @@ SINGLE(leaves_other_blocks_alone) {
   settle(ctx, ctx);
   assert_holds(ctx, low, bytes, 500);
   assert_holds(ctx, high, bytes, 500);
-  umem_free(ctx, low);
-  umem_free(ctx, high);
-  umem_free(ctx, adr);
+  FREE(ctx, low, high, adr);
 }
 
 SINGLE(of_null_allocates) {

@@ -184,8 +184,7 @@ ONCE(the_end_of_nothing_does_nothing) {
   uint64_t before = umem_thread_failures();
   umemVirtual zeros;
   memset(&zeros, 0, sizeof zeros);
-  umem_dtor(NULL);
-  umem_dtor(&zeros);
+  DESTRUCT(NULL, &zeros);
   assert_true(umem_thread_failures() == before);
   assert_true(umem_is_ok(&zeros));
 }
@@ -252,8 +251,7 @@ static void check_refusal(BackendRefusal const *row) {
   assert_true(umem_null(ctx) == row->null);
   umem_thread_clear();
   refuses_everything(ctx, (int)row->status);
-  umem_dtor(ctx);
-  umem_dtor(ctx);
+  DESTRUCT(ctx, ctx);
   assert_int_equal(umem_get_status(ctx), row->status);
 }
 

@@ -51,9 +51,7 @@ SINGLE(null_and_overflow_are_value_errors) {
   for (size_t i = 0; i < 4; i++) {
     expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemValueError);
   }
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(ctx, adr, bytes, 100);
+  assert_filled(ctx, adr, 100, 1);
   umem_free(ctx, adr);
 }
 
@@ -65,9 +63,7 @@ SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
   for (size_t i = 0; i < 4; i++) {
     expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemIndexError);
   }
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(ctx, adr, bytes, 100);
+  assert_filled(ctx, adr, 100, 1);
   umem_free(ctx, adr);
 }
 

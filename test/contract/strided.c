@@ -378,9 +378,7 @@ SINGLE(comes_behind_earlier_work) {
   assert_ok(umem_synchronize(ctx));
   assert_memory_equal(between, wanted, count * item);
   assert_holds(ctx, to, wanted, count * item);
-  umem_free(ctx, from);
-  umem_free(ctx, to);
-  umem_free(ctx, gapped);
+  FREE(ctx, from, to, gapped);
   free(wanted);
   free(between);
 }
@@ -429,9 +427,7 @@ PAIR(senseless_layouts_are_value_errors) {
     assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &wrong[i]), umemValueError);
     expect_value_error(src->ctx, dst->ctx);
   }
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 2);
-  assert_holds(dst->ctx, to, bytes, 100);
+  assert_filled(dst->ctx, to, 100, 2);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
@@ -454,9 +450,7 @@ PAIR(sections_beyond_all_addresses_are_value_errors) {
     assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &layout), umemValueError);
     expect_value_error(src->ctx, dst->ctx);
   }
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 2);
-  assert_holds(dst->ctx, to, bytes, 100);
+  assert_filled(dst->ctx, to, 100, 2);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
@@ -485,12 +479,9 @@ PAIR(items_outside_of_a_block_are_index_errors) {
     expect_failure(dst->ctx, umemIndexError);
   }
   settle(src->ctx, dst->ctx);
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 3);
-  assert_holds(dst->ctx, other, bytes, 100);
+  assert_filled(dst->ctx, other, 100, 3);
   umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
-  umem_free(dst->ctx, other);
+  FREE(dst->ctx, to, other);
 }
 
 SUITE(strided)

@@ -100,6 +100,13 @@ bool holds(umemVirtual *ctx, uintptr_t adr, void const *bytes, size_t nbytes) {
   return !memcmp(found, bytes, nbytes);
 }
 
+bool is_filled(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint64_t seed) {
+  unsigned char *bytes = new_bytes(nbytes, seed);
+  bool same = holds(ctx, adr, bytes, nbytes);
+  free(bytes);
+  return same;
+}
+
 /* ---- blocks ---- */
 
 uintptr_t new_block(umemVirtual *ctx, size_t nbytes) {

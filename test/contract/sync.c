@@ -66,8 +66,7 @@ SINGLE(two_addresses_of_one_context_are_two) {
   assert_ok(umem_synchronize(ctx));
   assert_holds(ctx, other, bytes, nbytes);
   free(bytes);
-  umem_free(ctx, one);
-  umem_free(ctx, other);
+  FREE(ctx, one, other);
 }
 
 PAIR(no_bytes_are_no_op_anywhere) {
@@ -81,9 +80,7 @@ PAIR(has_the_errors_of_copies) {
   expect_failure(src->ctx, umemValueError);
   expect_status(dst->ctx, umem_sync_from(dst->ctx, umem_null(dst->ctx), src->ctx, from, 10),
                 umemValueError);
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 2);
-  assert_holds(dst->ctx, to, bytes, 100);
+  assert_filled(dst->ctx, to, 100, 2);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }

@@ -74,8 +74,7 @@ ONCE(the_other_methods_have_defaults) {
   other.space[0] = ctx.space[0];
   other.space[1] = ctx.space[1];
   assert_true(umem_is_same_device(&ctx, &other));
-  umem_dtor(&ctx);
-  umem_dtor(&other);
+  DESTRUCT(&ctx, &other);
 }
 
 /* ---- adaptors ---- */
@@ -94,17 +93,12 @@ ONCE(adaptors_are_looked_through) {
   uintptr_t adr = new_filled_block(&two.super, 100, 1);
   assert_true(umem_connect(&two, adr, 100, &fake, 1) == adr);
   assert_ok(umem_disconnect(&two, adr, &fake, adr, 1));
-  unsigned char bytes[100];
-  fill_bytes(bytes, 100, 1);
-  assert_holds(&fake.super, adr, bytes, 100);
+  assert_filled(&fake.super, adr, 100, 1);
   umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_get_info(&two, &info));
   assert_string_equal(info.name, "fake"); /* asked of the upstream's upstream */
   umem_free(&one, adr);
-  umem_dtor(&two);
-  umem_dtor(&one);
-  umem_dtor(&other);
-  umem_dtor(&fake);
+  DESTRUCT(&two, &one, &other, &fake);
 }
 
 ONCE(adaptors_adopt_failures) {
@@ -126,9 +120,7 @@ ONCE(adaptors_adopt_failures) {
 
   assert_int_equal(umemVirtual_adopt(&two.super, umem_thread_failures()), umemOK);
   assert_true(umem_is_ok(&two));
-  umem_dtor(&two);
-  umem_dtor(&one);
-  umem_dtor(&fake);
+  DESTRUCT(&two, &one, &fake);
 }
 
 /* As above, where the failure is first held, by two attempts, one in the other. */
@@ -156,9 +148,7 @@ ONCE(adaptors_adopt_held_failures) {
   assert_ok(umem_clear_status(&fake));
   assert_ok(umem_clear_status(&one));
   expect_failure(&two.super, umemMemoryError);
-  umem_dtor(&two);
-  umem_dtor(&one);
-  umem_dtor(&fake);
+  DESTRUCT(&two, &one, &fake);
 }
 
 /* Two wrapped sides, one inside the other's copy. */
@@ -171,17 +161,12 @@ ONCE(wrapped_sides_meet) {
   assert_ok(wrapped_ctor(&two, &other.super));
   uintptr_t from = new_filled_block(&one.super, 3000, 1),
             to = new_filled_block(&two.super, 3000, 2);
-  unsigned char bytes[3000];
-  fill_bytes(bytes, 3000, 1);
   assert_ok(umem_copy_to(&one, from, &two, to, 3000));
-  assert_holds(&other.super, to, bytes, 3000);
+  assert_filled(&other.super, to, 3000, 1);
   assert_ok(umem_copy_to(&two, to, &two, to, 0));
   umem_free(&one, from);
   umem_free(&two, to);
-  umem_dtor(&two);
-  umem_dtor(&one);
-  umem_dtor(&other);
-  umem_dtor(&fake);
+  DESTRUCT(&two, &one, &other, &fake);
 }
 
 SUITE(virtual)

@@ -32,10 +32,7 @@ static void expect_empty(umemStats *stats) {
 static void close_stores(Stores *stores) {
   expect_empty(&stores->on_host);
   expect_empty(&stores->on_file);
-  umem_dtor(&stores->on_file);
-  umem_dtor(&stores->on_host);
-  umem_dtor(&stores->file);
-  umem_dtor(&stores->host);
+  DESTRUCT(&stores->on_file, &stores->on_host, &stores->file, &stores->host);
   unlink(stores->path);
 }
 

@@ -39,8 +39,7 @@ static void open_gpu(void) {
 static void close_gpu(void) {
   umem_dtor(&gpu.place);
   for (int i = 0; i < queues; i++) umem_dtor(&gpu.queue[i]);
-  umem_dtor(&gpu.pinned);
-  umem_dtor(&gpu.host);
+  DESTRUCT(&gpu.pinned, &gpu.host);
   assert_int_equal(fake_cudart_live().blocks, 0);
   abandon_double();
   umem_thread_clear();
@@ -225,8 +224,7 @@ TEST_CASE(a_device_fails_for_good) {
   assert_int_equal(umemBlocks_end(&blocks), umemRuntimeError);
   umem_dtor(&gpu.place);
   for (int i = 0; i < queues; i++) umem_dtor(&gpu.queue[i]);
-  umem_dtor(&gpu.pinned);
-  umem_dtor(&gpu.host);
+  DESTRUCT(&gpu.pinned, &gpu.host);
   abandon_double();
   umem_thread_clear();
 }

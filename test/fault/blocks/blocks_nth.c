@@ -55,9 +55,7 @@ static void open_files(Files *files) {
 }
 
 static void close_files(Files *files) {
-  umem_dtor(&files->source);
-  umem_dtor(&files->destination);
-  umem_dtor(&files->host);
+  DESTRUCT(&files->source, &files->destination, &files->host);
   unlink(files->from);
   unlink(files->to);
 }
@@ -243,8 +241,7 @@ static void fail_each_long(InjectCall call, int error, bool lasting) {
     assert_int_equal(open_descriptors(), descriptors);
     umem_thread_clear();
     inject_resume();
-    umem_dtor(&files.source);
-    umem_dtor(&files.host);
+    DESTRUCT(&files.source, &files.host);
     unlink(files.from);
   }
   assert_true(nth > 2);

@@ -82,8 +82,7 @@ static void allocate_many(Bench *bench) {
 
 static void allocate_large(Bench *bench) {
   uintptr_t one = umem_alloc(bench->ctx, large), other = umem_alloc(bench->ctx, large / 2);
-  umem_free(bench->ctx, one);
-  umem_free(bench->ctx, other);
+  FREE(bench->ctx, one, other);
   umem_trim(bench->ctx, 0);
 }
 
@@ -130,8 +129,7 @@ static void be_wrong(Bench *bench) {
   umem_set(bench->ctx, umem_null(bench->ctx), 0, 1);
   umem_free(bench->ctx, umem_alloc(bench->ctx, SIZE_MAX / 4));
   umem_get_message(bench->ctx);
-  umem_clear_status(bench->ctx);
-  umem_thread_clear();
+  FORGET(bench->ctx);
 }
 
 static void share(Bench *bench) {

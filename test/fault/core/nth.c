@@ -138,8 +138,7 @@ static void check_unconstructed(Trial *trial) {
   REQUIRE(trial, trial_file_is_untouched(trial));
   REQUIRE(trial, umem_alloc(trial->ctx, 8) == umem_null(trial->ctx));
   REQUIRE(trial, umem_flush(trial->ctx) != umemOK);
-  umem_dtor(trial->ctx);
-  umem_dtor(trial->ctx);
+  DESTRUCT(trial->ctx, trial->ctx);
 }
 
 /* Once more without faults: it must succeed, and the end too. */

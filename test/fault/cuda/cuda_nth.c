@@ -97,8 +97,7 @@ static bool on_gpu;
 static void clear(Trial *trial) {
   if (trial->ctx) umem_clear_status(trial->ctx);
   if (trial->peer) umem_clear_status(trial->peer);
-  umem_clear_status(&trial->host);
-  umem_thread_clear();
+  FORGET(&trial->host);
   trial->result = umemOK;
   trial->failures = umem_thread_failures();
 }

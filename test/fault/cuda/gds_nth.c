@@ -96,9 +96,7 @@ static void prepare(Run *run) {
 
 static void end(Run *run) {
   umem_free(run->gpu, run->far);
-  umem_dtor(run->gpu);
-  umem_dtor(&run->file);
-  umem_dtor(&run->host);
+  DESTRUCT(run->gpu, &run->file, &run->host);
   umemCudaGds_end();
   FakeCufileDone done = fake_cufile_done();
   bool kept_open = run->failed && !strcmp(run->failed, "driver_close");
@@ -143,9 +141,7 @@ static bool meets(Run *run) {
     require_copied(run, 1);
   else
     REQUIRE(run, met && !strncmp(umem_thread_message(), "umem_copy_to: ", 14));
-  umem_clear_status(run->gpu);
-  umem_clear_status(&run->file);
-  umem_thread_clear();
+  FORGET(run->gpu, &run->file);
   fill_both(run, 2);
   REQUIRE(run, copy(run) == umemOK); /* works again */
   require_copied(run, 2);

@@ -326,8 +326,7 @@ static void make_old_log(void) {
   assert_int_equal(umemHost_ctor(&host), umemOK);
   assert_int_equal(umemLog_ctor(&log, &host, &options), umemOK);
   umem_free(&log, umem_alloc(&log, 100));
-  umem_dtor(&log);
-  umem_dtor(&host);
+  DESTRUCT(&log, &host);
   log_length = read_file(log_path, old_log, sizeof old_log);
 }
 

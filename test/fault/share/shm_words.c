@@ -155,9 +155,7 @@ static void work(void *end) {
     start = seconds();
     if (start - before > most) fprintf(stderr, "a call has taken %g s\n", start - before);
     EXPECT(start - before <= most);
-    umem_thread_clear();
-    umem_clear_status(&shm);
-    umem_clear_status(&host);
+    FORGET(&shm, &host);
     if (calls % 64 == 0) check_canaries();
   }
   check_canaries();

@@ -89,8 +89,7 @@ static void fail_once(void *ctx, unsigned i) {
   uintptr_t adr = umem_alloc(ctx, sizes[kind]);
   inject_off_here();
   if (adr != umem_null(ctx)) umem_free(ctx, adr);
-  umem_clear_status(ctx);
-  umem_thread_clear();
+  FORGET(ctx);
 }
 
 /* Allocations that fail, some that succeed, frees and trims, until the child has ended. */
@@ -105,8 +104,7 @@ static void work_beside(void *ctx, pid_t child) {
       kept = umem_alloc(ctx, 160);
     }
     if (i % 16 == 0) umem_trim(ctx, 0);
-    umem_clear_status(ctx);
-    umem_thread_clear();
+    FORGET(ctx);
   }
   EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
@@ -213,8 +211,7 @@ static void two_halves(Ground const *ground, bool mapped) {
   EXPECT(pthread_join(thread, NULL) == 0);
   expect_half(&one, path);
   expect_half(&other, path);
-  umem_dtor(&one.own);
-  umem_dtor(&other.own);
+  DESTRUCT(&one.own, &other.own);
   leave(ground, path);
 }
 

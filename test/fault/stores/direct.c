@@ -79,8 +79,7 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state UNUSED) {
-  umem_dtor(&file);
-  umem_dtor(&host);
+  DESTRUCT(&file, &host);
   free(data);
   free(back);
   umem_set_threads(0);
@@ -109,8 +108,7 @@ static void sweep(InjectCall call, int error, bool lasting, bool writing, bool m
     else
       assert_true(umem_thread_status() == umemIOError && strstr(umem_thread_message(), "cannot "));
     assert_int_equal(open_descriptors(), descriptors);
-    umem_clear_status(&file);
-    umem_thread_clear();
+    FORGET(&file);
     assert_true(writes() && reads());
     expect_read();
   }

@@ -61,8 +61,7 @@ static void copies(char const *folder, umemDirect direct) {
   expect_bytes(&file, path);
   EXPECT(umem_copy_to(&file, 0, &copy, 0, length) == umemOK);
   expect_bytes(&copy, other);
-  umem_dtor(&file);
-  umem_dtor(&copy);
+  DESTRUCT(&file, &copy);
 }
 
 /* What was written a moment ago is in the cache, and umem knows. */

@@ -26,8 +26,7 @@ static void open_shared(Shared *shared, char const *name) {
 }
 
 static void close_shared(Shared *shared) {
-  umem_free(shared->trial.ctx, shared->parents);
-  umem_free(shared->trial.ctx, shared->childs);
+  FREE(shared->trial.ctx, shared->parents, shared->childs);
   trial_close(&shared->trial);
 }
 

@@ -250,8 +250,7 @@ static void scratch_gives_back(void *argument) {
   uintptr_t half = umem_alloc(&other.own, room / 2);
   EXPECT(half != umem_null(&other.own));
   put(&other, half, room / 2);
-  umem_dtor(&scratch.own);
-  umem_dtor(&other.own);
+  DESTRUCT(&scratch.own, &other.own);
   unlink(other.path);
   small_disk_unmount(&disk);
 }

@@ -95,8 +95,7 @@ static void copy_while_others_cut(bool mapped) {
   assert_int_equal(copy_once(&ctx, adr, true), umemOK); /* and it goes on */
   assert_int_equal(copy_once(&ctx, adr, false), umemOK);
   assert_memory_equal(packed, found, sizeof packed);
-  umem_dtor(&ctx);
-  umem_dtor(&host);
+  DESTRUCT(&ctx, &host);
   unlink(path);
 }
 
@@ -123,8 +122,7 @@ static void fill_holes(void *mapped) {
   EXPECT(umem_clear_status(&ctx) == umemOK);
   EXPECT(copy_once(&ctx, adr, false) == umemOK);
   EXPECT(found[0] == packed[0]);
-  umem_dtor(&ctx);
-  umem_dtor(&host);
+  DESTRUCT(&ctx, &host);
   unlink(path);
   small_disk_unmount(&disk);
 }
@@ -206,9 +204,7 @@ TEST_CASE(transposes_without_mappings) {
     size_t whence = i % edge * edge + i / edge;
     if (values[i] != (double)whence) fail_msg("item %zu is wrong", i);
   }
-  umem_dtor(&to);
-  umem_dtor(&from);
-  umem_dtor(&host);
+  DESTRUCT(&to, &from, &host);
   unlink(path);
   unlink(other);
   free(values);

@@ -126,8 +126,7 @@ static void check_file(Job const *job, Expected const *expected) {
     assert_int_equal(umem_copy_to(&file, 0, &host, (uintptr_t)found, expected->length), umemOK);
   for (size_t i = 0; i < expected->length; i++)
     if (expected->known[i]) assert_int_equal(found[i], expected->bytes[i]);
-  umem_dtor(&file);
-  umem_dtor(&host);
+  DESTRUCT(&file, &host);
 }
 
 static pid_t begin_job(Job *job, Place const *place) {

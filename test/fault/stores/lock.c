@@ -156,8 +156,7 @@ LOCK_TEST(readers_see_what_is_written) {
     assert_int_equal(umem_set(&writer, adr + 400, value, 1), umemOK);
     assert_int_equal(umem_copy_to(&reader, seen + 400, &host, (uintptr_t)&byte, 1), umemOK);
     assert_int_equal(byte, value);
-    umem_dtor(&writer);
-    umem_dtor(&reader);
+    DESTRUCT(&writer, &reader);
   }
 }
 

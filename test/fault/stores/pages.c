@@ -54,8 +54,7 @@ static void expect_mapped(char const *which) {
 static void expect_failure(umemStatusType type, char const *words) {
   assert_int_equal(umem_thread_status(), type);
   if (!strstr(umem_thread_message(), words)) assert_string_equal(umem_thread_message(), words);
-  umem_thread_clear();
-  umem_clear_status(&host);
+  FORGET(&host);
 }
 
 static size_t map(size_t first, size_t count) {

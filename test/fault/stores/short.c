@@ -103,8 +103,7 @@ static void reserve_in_pieces(void *unused) {
   options.filename = path;
   EXPECT(unlink(path) == 0 && umemHost_ctor(&host) == umemOK);
   EXPECT(umemLog_ctor(&log, &host, &options) == umemOK);
-  umem_dtor(&log);
-  umem_dtor(&host);
+  DESTRUCT(&log, &host);
   inject_reset();
   EXPECT(unlink(path) == 0);
 }

@@ -33,8 +33,7 @@ static void expect_full(Any *ctx, uintptr_t adr) {
   EXPECT(umem_thread_status() == umemMemoryError);
   EXPECT(strstr(umem_thread_message(), "cannot reserve space in "));
   EXPECT(strstr(umem_thread_message(), strerror(ENOSPC)));
-  umem_clear_status(ctx);
-  umem_thread_clear();
+  FORGET(ctx);
 }
 
 /* ---- the free space is asked first ---- */

@@ -37,8 +37,7 @@ TEST(takes_over_what_upstream_is) {
     end(ctx);
     assert_non_null(below[i]->vptr); /* borrowed */
   }
-  umem_dtor(&pool);
-  umem_dtor(&ordered);
+  DESTRUCT(&pool, &ordered);
 }
 
 /* Functions of one kind, given a context of another. */
@@ -105,8 +104,7 @@ TEST(an_adopted_upstream_ends_too) {
     upstream.vptr = &methods;
     ends = 0;
     assert_ok(kinds[kind].adopts(&any, &upstream));
-    umem_dtor(&any);
-    umem_dtor(&any);
+    DESTRUCT(&any, &any);
     assert_int_equal(ends, 1);
     assert_null(upstream.vptr);
     expect_both(&any, &upstream, umemIOError, "umem_dtor: cannot close");
@@ -337,9 +335,7 @@ TEST(an_ended_upstream_frees_nothing) {
   assert_int_equal(umem_thread_status(), umemValueError);
   umem_thread_clear();
   assert_true(umemFault_count(&counting, umemFaultAllocations) == 0);
-  umem_dtor(&counting);
-  umem_dtor(&dst);
-  umem_dtor(&src);
+  DESTRUCT(&counting, &dst, &src);
   umem_free(&other, adr);
   umem_dtor(&other);
 }
@@ -359,6 +355,5 @@ TEST(a_moved_member_is_no_context) {
   expect_failure(&copied.limit, umemValueError, "must not be copied or moved");
   assert_true(umemLimit_used(&copied.limit) == 0);
   expect_failure(&copied.limit, umemValueError, "must not be copied or moved");
-  umem_dtor(&one.limit);
-  umem_dtor(&one.host);
+  DESTRUCT(&one.limit, &one.host);
 }

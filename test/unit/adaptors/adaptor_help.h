@@ -16,9 +16,7 @@ static inline int set_up(void **state UNUSED) {
 }
 
 static inline int tear_down(void **state UNUSED) {
-  umem_dtor(&host);
-  umem_dtor(&fake);
-  umem_dtor(&offsets);
+  DESTRUCT(&host, &fake, &offsets);
   return 0;
 }
 

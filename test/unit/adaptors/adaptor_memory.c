@@ -61,8 +61,7 @@ TEST(the_records_survive_every_failure) {
       }
       end_failing();
       assert_int_equal(blocks_in(&offsets), 0);
-      umem_clear_status(&offsets);
-      umem_thread_clear();
+      FORGET(&offsets);
       assert_true(n < 10000);
     }
   }
@@ -89,9 +88,7 @@ TEST(figures_stay_right) {
     assert_int_equal(figures.current_count, 0);
     if (pushed == umemOK) assert_ok(umemStats_pop(&stats, NULL));
     if (!fired) assert_int_equal(figures.total_count, blocks + blocks / 4);
-    umem_dtor(&stats);
-    umem_dtor(&limit);
-    umem_clear_status(&offsets);
-    umem_thread_clear();
+    DESTRUCT(&stats, &limit);
+    FORGET(&offsets);
   }
 }

@@ -60,8 +60,7 @@ TEST(several_in_a_row_fail) {
   umem_free(&fault, umem_alloc(&fault, 10));
   for (int i = 0; i < 50; i++) assert_true(umem_alloc(&fault, 10) == 0);
   assert_non_null(strstr(umem_get_message(&fault), "at call 2"));
-  umem_clear_status(&fault);
-  umem_thread_clear();
+  FORGET(&fault);
   assert_ok(umemFault_set_plan(&fault, NULL));
   umem_free(&fault, umem_alloc(&fault, 10));
   end(&fault);
@@ -181,8 +180,7 @@ static size_t run(umemFault *ctx, bool failed[1000]) {
     count += failed[i];
     umem_free(ctx, adr);
   }
-  umem_clear_status(ctx);
-  umem_thread_clear();
+  FORGET(ctx);
   return count;
 }
 
@@ -253,9 +251,7 @@ TEST(every_single_fault_is_survived) {
       assert_int_equal(umem_get_status(failing), fired ? umemRuntimeError : umemOK);
       assert_int_equal(blocks_in(&fake), 0);
       assert_int_equal(blocks_in(&offsets), 0);
-      umem_clear_status(&src);
-      umem_clear_status(&dst);
-      umem_thread_clear();
+      FORGET(&src, &dst);
       assert_true(n < 100);
       if (!fired) assert_true(n > 2);
     }

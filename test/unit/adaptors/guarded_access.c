@@ -119,8 +119,7 @@ GUARDED_TEST(a_block_is_closed_alone) {
   expect_access(aligned + 9, true, false);
   expect_access(other, true, true);
   umem_aligned_free(&guarded, aligned);
-  umem_free(&guarded, other);
-  umem_free(&guarded, one);
+  FREE(&guarded, other, one);
 }
 
 GUARDED_TEST(the_bytes_around_a_block_trap) {
@@ -167,8 +166,7 @@ GUARDED_TEST(calls_of_umem_work_on_closed_blocks) {
   expect_access(one, false, false);
   expect_access(other, true, false);
   umem_free(&fake, far);
-  umem_free(&guarded, one);
-  umem_free(&guarded, other);
+  FREE(&guarded, one, other);
 }
 
 /* The pages are closed when the call returns: what it has queued must be done by then. */
@@ -316,8 +314,7 @@ GUARDED_TEST(wrong_calls_are_refused) {
   expect_failure(&guarded, umemValueError, "umemGuarded_access: no live block begins at 0x0");
   umem_free(&guarded, adr + 8);
   expect_failure(&guarded, umemValueError, "umem_free: no live block begins at");
-  umem_free(&guarded, adr);
-  umem_free(&guarded, adr);
+  FREE(&guarded, adr, adr);
   expect_failure(&guarded, umemValueError, "no live block begins at");
   assert_true(umem_alloc(&guarded, SIZE_MAX - 100) == 0);
   expect_failure(&guarded, umemMemoryError, "exceed the address space");
@@ -396,9 +393,7 @@ GUARDED_TEST(a_lack_of_memory_loses_nothing) {
     if (!adr) {
       failures++;
       assert_int_equal(umem_thread_status(), umemMemoryError);
-      umem_clear_status(&below);
-      umem_clear_status(&guarded);
-      umem_thread_clear();
+      FORGET(&below, &guarded);
     }
     umem_free(&guarded, adr);
     assert_int_equal(umemTrack_count(&below, NULL), 0);

@@ -15,9 +15,7 @@ TEST(counts_what_was_asked_for) {
   assert_int_equal(umemLimit_used(&limit), 161);
   umem_aligned_free(&limit, aligned);
   assert_int_equal(umemLimit_used(&limit), 111);
-  umem_free(&limit, one);
-  umem_free(&limit, least);
-  umem_free(&limit, other);
+  FREE(&limit, one, least, other);
   assert_int_equal(umemLimit_used(&limit), 0);
   assert_int_equal(blocks_in(&fake), 0);
   end(&limit);
@@ -63,8 +61,7 @@ TEST(a_failed_call_changes_nothing) {
   umem_free(&limit, adr + 1);
   expect_both(&limit, &fake, umemValueError, "is not a live block");
   assert_int_equal(umemLimit_used(&limit), 100);
-  umem_free(&limit, adr);
-  umem_free(&limit, adr);
+  FREE(&limit, adr, adr);
   expect_both(&limit, &fake, umemValueError, "is not a live block");
   assert_int_equal(umemLimit_used(&limit), 0);
   end(&limit);

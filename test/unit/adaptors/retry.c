@@ -143,10 +143,7 @@ TEST(other_failures_are_told_at_once) {
   assert_int_equal(cache.calls, 0);
   umemStatusType type = umem_get_status(&retry);
   assert_true(type != umemOK && type != umemMemoryError);
-  umem_clear_status(&retry);
-  umem_clear_status(&cache.room);
-  umem_clear_status(&file);
-  umem_thread_clear();
+  FORGET(&retry, &cache.room, &file);
   close_all();
   end(&file);
 }
@@ -205,8 +202,7 @@ static void expect_own_failure(Failing *failing, void *ctx, uint64_t failures) {
   assert_true(umem_thread_failures() == failures);
   assert_int_equal(umem_thread_status(),
                    umemValueError); /* the last one, though not the request's */
-  umem_clear_status(failing->ctx);
-  umem_thread_clear();
+  FORGET(failing->ctx);
 }
 
 /* Blocks of 200 bytes leave room for 700 when one of them goes. */

@@ -56,8 +56,7 @@ TEST(failures_count_nothing) {
   umem_free(&stats, adr + 1);
   expect_both(&stats, &fake, umemValueError, "is not a live block");
   assert_figures(figures_of(&stats), 100, 100, 100, 1, 1, 1);
-  umem_free(&stats, adr);
-  umem_free(&stats, adr);
+  FREE(&stats, adr, adr);
   expect_both(&stats, &fake, umemValueError, "is not a live block");
   assert_figures(figures_of(&stats), 0, 100, 100, 0, 1, 1);
   end(&stats);
@@ -221,7 +220,5 @@ TEST(figures_carry_the_label) {
   assert_string_equal(figures.label, "fields");
   assert_ok(umemPool_stats(&pool, &of_pool));
   assert_string_equal(of_pool.label, "blocks");
-  umem_dtor(&pool);
-  umem_dtor(&stats);
-  umem_dtor(&ram);
+  DESTRUCT(&pool, &stats, &ram);
 }

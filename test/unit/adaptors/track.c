@@ -123,8 +123,7 @@ TEST(wrong_frees_reach_nobody) {
   assert_true(umem_realloc(&track, aligned, 100, 200) == 0);
   expect_failure(&track, umemValueError, "of umem_aligned_alloc");
   assert_int_equal(umemTrack_count(&track, NULL), 2);
-  umem_free(&track, adr);
-  umem_free(&track, adr);
+  FREE(&track, adr, adr);
   expect_failure(&track, umemValueError, "is free already");
   umem_aligned_free(&track, aligned);
   umem_aligned_free(&track, aligned);
@@ -170,8 +169,7 @@ TEST(other_blocks_make_way) {
   assert_ok(umemTrack_ctor(&track, &file, NULL));
   assert_true(umem_alloc(&track, 1000) == 0);
   assert_true(umem_alloc(&track, 50) == 1008);
-  umem_free(&file, 0);
-  umem_free(&file, 1008);
+  FREE(&file, 0, 1008);
   uintptr_t own = umem_alloc(&file, 16); /* at 0: not ours */
   assert_int_equal(own, 0);
   uintptr_t over = umem_alloc(&track, 5000); /* over both */
@@ -184,8 +182,7 @@ TEST(other_blocks_make_way) {
   assert_int_equal(seen, 2);
   assert_int_equal(umemTrack_count(&track, &nbytes), 2);
   assert_int_equal(nbytes, 5010);
-  umem_free(&track, over);
-  umem_free(&track, low);
+  FREE(&track, over, low);
   end(&track);
   end(&file);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "fake/doubles.h"
-#include "several.h"
 #include "workers.h"
 
 #define assert_ok(call) assert_int_equal((call), umemOK)

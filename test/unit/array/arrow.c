@@ -298,6 +298,5 @@ GPU_TEST(work_comes_after_the_event_of_a_column) {
   assert_int_equal(read_after_event(&ordered, true), 7);
   assert_int_equal(read_after_event(&legacy, true), 7);
   assert_int_equal(read_after_event(&ordered, false), 0); /* the test would find a missing wait */
-  umem_dtor(&legacy);
-  umem_dtor(&ordered);
+  DESTRUCT(&legacy, &ordered);
 }

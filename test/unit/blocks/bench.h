@@ -37,9 +37,7 @@ static inline int open_bench(void **state) {
 static inline int close_bench(void **state) {
   umem_free(&bench.from, (uintptr_t)bench.source);
   umem_free(&bench.to, (uintptr_t)bench.destination);
-  umem_dtor(&bench.from);
-  umem_dtor(&bench.to);
-  umem_dtor(&bench.host);
+  DESTRUCT(&bench.from, &bench.to, &bench.host);
   return tear_down(state);
 }
 

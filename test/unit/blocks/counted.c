@@ -70,9 +70,7 @@ static umemStatusType pass(void) {
 }
 
 static int close_files(void **state) {
-  umem_dtor(&to);
-  umem_dtor(&from);
-  umem_dtor(&host);
+  DESTRUCT(&to, &from, &host);
   return tear_down(state);
 }
 

@@ -35,8 +35,7 @@ static int open_feed(void **state) {
 }
 
 static int close_feed(void **state) {
-  umem_dtor(&place);
-  umem_dtor(&from);
+  DESTRUCT(&place, &from);
   return tear_down(state);
 }
 

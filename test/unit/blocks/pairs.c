@@ -27,8 +27,7 @@ static int open_passage(void **state) {
 
 static int close_passage(void **state) {
   umem_free(&from, (uintptr_t)source);
-  umem_dtor(&from);
-  umem_dtor(&host);
+  DESTRUCT(&from, &host);
   return tear_down(state);
 }
 
@@ -109,8 +108,7 @@ TEST(short_blocks_of_ram_and_files_take_no_thread) {
   short_blocks_take_no_thread(&host);
   short_blocks_take_no_thread(&file);
   short_blocks_take_no_thread(&stats);
-  umem_dtor(&stats);
-  umem_dtor(&file);
+  DESTRUCT(&stats, &file);
 }
 
 /* ---- order ---- */

@@ -97,15 +97,10 @@ static void open_line(Line *line, int device) {
 
 static void close_line(Line *line) {
   for (int i = 0; i < queues_most; i++) umem_dtor(&line->queue[i]);
-  umem_dtor(&line->async);
-  umem_dtor(&line->over_gpu);
-  umem_dtor(&line->managed);
-  umem_dtor(&line->plain);
-  umem_dtor(&line->over_file);
+  DESTRUCT(&line->async, &line->over_gpu, &line->managed, &line->plain, &line->over_file);
   for (int i = 0; i < 2; i++) umem_dtor(&line->far[i]);
   if (maps_files()) umem_dtor(&line->mmap);
-  umem_dtor(&line->file);
-  umem_dtor(&line->host);
+  DESTRUCT(&line->file, &line->host);
   free(line->old);
   free(line->before);
   free(line->expected);

@@ -53,9 +53,7 @@ static int close_gpu(void **state) {
   umem_free(&gate, in_gate);
   umem_dtor(&gate);
   for (int i = 0; i < queues_most; i++) umem_dtor(&gpu.queue[i]);
-  umem_dtor(&gpu.async);
-  umem_dtor(&gpu.plain);
-  umem_dtor(&gpu.host);
+  DESTRUCT(&gpu.async, &gpu.plain, &gpu.host);
   assert_ok(umemCuda_set_staging(0, 0));
   end_double();
   return tear_down(state);

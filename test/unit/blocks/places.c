@@ -163,8 +163,7 @@ PLACE_TEST(streams_are_ordered_after_the_work) {
     passes_queues(&plain.super, given, n);
   }
   for (int i = 0; i < 4; i++) umem_dtor(&queues[i]);
-  umem_dtor(&place);
-  umem_dtor(&plain);
+  DESTRUCT(&place, &plain);
 }
 
 /* Work that a device could not do is a failure of the block. */

@@ -165,8 +165,7 @@ static void reports_rows(bool writes) {
   assert_int_equal(self.last, count);
   if (!writes) assert_int_equal(self.calls, blocks_in_all + 1);
   assert_ok(end());
-  umem_thread_clear();
-  umem_clear_status(&bench.host);
+  FORGET(&bench.host);
 }
 
 TEST(progress_counts_rows) {

@@ -223,13 +223,11 @@ TEST(a_beginning_that_fails_leaves_nothing) {
   for (int i = 0; i <= tries; i++) {
     if (i == 1) before = used_bytes();
     assert_int_equal(umemBlocks_ctor(&blocks, &options), umemMemoryError);
-    umem_thread_clear();
-    umem_clear_status(&limit);
+    FORGET(&limit);
   }
   size_t after = used_bytes();
   if (after > before + tries * sizeof queue / 10) fail_msg("%zu bytes", after - before);
-  umem_dtor(&limit);
-  umem_dtor(&host);
+  DESTRUCT(&limit, &host);
 }
 
 /* ---- wrong use ---- */

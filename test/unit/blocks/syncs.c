@@ -47,9 +47,7 @@ static int open_gpu(void **state) {
 static int close_gpu(void **state) {
   umem_free(&gpu.pinned, (uintptr_t)gpu.source);
   for (int i = 0; i < depth; i++) umem_dtor(&gpu.queues[i]);
-  umem_dtor(&gpu.place);
-  umem_dtor(&gpu.pinned);
-  umem_dtor(&gpu.host);
+  DESTRUCT(&gpu.place, &gpu.pinned, &gpu.host);
   end_double();
   return tear_down(state);
 }

@@ -21,8 +21,7 @@ static int set_up(void **state UNUSED) {
 
 static int tear_down(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);
-  umem_dtor(&host);
-  umem_dtor(&other);
+  DESTRUCT(&host, &other);
   return 0;
 }
 
@@ -70,8 +69,7 @@ TEST(records_what_it_holds) {
   char message[UMEM_MESSAGE_SIZE];
   umem_calloc(&host, SIZE_MAX, 2);
   strcpy(message, umem_thread_message());
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   hook_calls = 0;
 
   uint64_t before = umem_thread_failures();

@@ -34,10 +34,7 @@ static int open_stack(void **state UNUSED) {
 
 static int close_stack(void **state UNUSED) {
   umem_list_when_out_of_memory(0);
-  umem_dtor(&above);
-  umem_dtor(&pool);
-  umem_dtor(&below);
-  umem_dtor(&host);
+  DESTRUCT(&above, &pool, &below, &host);
   umem_thread_clear();
   return 0;
 }

@@ -97,8 +97,7 @@ static void construct(Calls *calls) {
 
 static void destruct(Calls *calls) {
   umem_free(calls, address);
-  umem_dtor(calls);
-  umem_dtor(&calls->host);
+  DESTRUCT(calls, &calls->host);
 }
 
 /* ---- copies ---- */
@@ -197,8 +196,7 @@ TEST_CASE(memory_that_is_refused) {
     }
     if (nth == 2) assert_true(from.calls > edge * edge / 2); /* items */
     calls = from.calls;
-    umem_clear_status(&from);
-    umem_thread_clear();
+    FORGET(&from);
     destruct(&from);
   }
   assert_true(nth > 3 && calls < edge); /* of the last one, which had all memory */
@@ -222,8 +220,7 @@ TEST_CASE(a_call_that_fails_ends_the_copy) {
     assert_int_equal(status, nth <= from.calls ? umemIOError : umemOK);
     assert_true(from.calls <= nth || status == umemOK); /* none after it */
     assert_int_equal(live, 0);
-    umem_clear_status(&from);
-    umem_thread_clear();
+    FORGET(&from);
     destruct(&from);
   }
 }

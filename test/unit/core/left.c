@@ -59,8 +59,7 @@ TEST_CASE(a_left_call_is_over) {
     assert_int_equal(umem_set(&host, 0, 0, 1), umemValueError);
     assert_string_equal(umem_thread_message(), "umem_set: the address in Host is null");
     assert_int_equal(umem_get_status(&host), umemValueError);
-    umem_thread_clear();
-    umem_clear_status(&host);
+    FORGET(&host);
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &setting);
     assert_int_equal(setting, PTHREAD_CANCEL_ENABLE);
     pthread_setcancelstate(setting, &ignored);

@@ -105,9 +105,7 @@ static void construct(unsigned capabilities) {
 
 static void destruct(void) {
   free(store.bytes);
-  umem_dtor(&store);
-  umem_dtor(&store.host);
-  umem_dtor(&host);
+  DESTRUCT(&store, &store.host, &host);
 }
 
 static umemCopyItem read_of(size_t from, size_t to, size_t nbytes) {
@@ -210,8 +208,7 @@ static void check_failed(umemCopyItem const *items, size_t count, size_t bad, ui
       assert_int_not_equal(i, bad);
       assert_read(&items[i]);
     }
-  umem_clear_status(&store);
-  umem_thread_clear();
+  FORGET(&store);
 }
 
 /* ---- rows of parts of arrays ---- */
@@ -401,9 +398,7 @@ static void refuse_rising(umemCopyItem items[rising_count], umemStatusType statu
   assert_int_equal(umem_copy_many(items, rising_count, NULL), status);
   assert_non_null(strstr(umem_thread_message(), text));
   for (size_t i = 0; i < 5000; i++) assert_int_equal(memory[10000 + i], 0);
-  umem_clear_status(&host);
-  umem_clear_status(&store);
-  umem_thread_clear();
+  FORGET(&host, &store);
   make_rising(items);
 }
 
@@ -457,8 +452,7 @@ TEST_CASE(one_file_in_two_contexts_is_one_memory) {
   assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
   umem_free(&map, in_map);
   umem_free(&file, in_file);
-  umem_dtor(&map);
-  umem_dtor(&file);
+  DESTRUCT(&map, &file);
   umem_thread_clear();
   close(fd);
   unlink(path);
@@ -514,8 +508,7 @@ static void copy_in_steps(size_t gap, uint64_t cancel_at) {
   for (size_t i = 0; i < steps_count; i++)
     if (done[i / 8] >> i % 8 & 1)
       assert_memory_equal((void const *)items[i].dst_adr, from, steps_piece);
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   free(from);
   free(to);
 }
@@ -550,8 +543,7 @@ TEST_CASE(a_short_list_that_is_cancelled_goes_no_further) {
   assert_string_equal(umem_thread_message(), "umem_copy_many: cancelled after 300 of 1000 bytes");
   assert_true(steps.right && store.calls == 3);
   assert_int_equal(done[0], 7);
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   destruct();
 }
 

@@ -260,8 +260,7 @@ METHOD_TEST(what_an_adaptor_lacks_is_asked_of_its_upstream) {
   assert_int_equal(ctx.flushed, 1);
   assert_int_equal(ctx.trimmed, 1);
   assert_int_equal(ctx.last_keep, 123);
-  umem_dtor(&outer);
-  umem_dtor(&middle);
+  DESTRUCT(&outer, &middle);
   assert_int_equal(ctx.dtors, 0); /* the end of an adaptor is not that of its upstream */
 }
 
@@ -329,8 +328,7 @@ METHOD_TEST(a_dead_upstream_is_a_failure) {
 /* ---- the end ---- */
 
 METHOD_TEST(the_end_is_called_once) {
-  umem_dtor(&ctx);
-  umem_dtor(&ctx);
+  DESTRUCT(&ctx, &ctx);
   assert_int_equal(ctx.dtors, 1);
   assert_true(umem_is_ok(&ctx));
 }

@@ -107,8 +107,7 @@ static void check_shift(void *src, void *dst, unsigned char *bytes, int up) {
   memmove(bytes + to, bytes + from, n);
   uintptr_t of = umem_alloc(src, length), at = umem_alloc(dst, length);
   assert_ok(umem_copy_to(src, of + from, dst, at + to, n));
-  umem_dtor(src);
-  umem_dtor(dst);
+  DESTRUCT(src, dst);
   assert_ok(umemFile_ctor(&file, path, "r"));
   assert_ok(umem_copy_to(&file, 0, &host, (uintptr_t)found, length));
   assert_memory_equal(found, bytes, length);
@@ -190,8 +189,7 @@ static void write_device(uintptr_t adr, void const *bytes, size_t nbytes) {
 
 static void close_queues(uintptr_t adr) {
   umem_free(&device, adr);
-  umem_dtor(&queue);
-  umem_dtor(&device);
+  DESTRUCT(&queue, &device);
 }
 
 /* What one queue reads into the buffer is there before the other one writes it back. */
@@ -264,8 +262,7 @@ TEST_CASE(a_buffer_stays_until_its_work_is_done) {
   assert_int_equal(status, umemIOError);
   assert_int_equal(status, umemIOError);
   assert_int_equal(fake_async_queued(&device), 0);
-  umem_clear_status(&device);
-  umem_thread_clear();
+  FORGET(&device);
   close_queues(adr);
 }
 
@@ -288,8 +285,7 @@ TEST_CASE(programs_can_ask) {
   layout.rank = -1;
   assert_false(umem_copy_overlaps(&host, adr, &host, adr, &layout));
   assert_int_equal(umem_thread_status(), umemValueError);
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
 }
 
 TEST_CASE(files_of_one_folder_do_not_overlap) {
@@ -303,9 +299,7 @@ TEST_CASE(files_of_one_folder_do_not_overlap) {
   assert_false(umem_copy_overlaps(&one, adr, &other, adr + 4, &run));
   assert_int_equal(umem_alloc(&again, 100), adr);
   assert_true(umem_copy_overlaps(&again, adr, &one, adr + 4, &run));
-  umem_dtor(&again);
-  umem_dtor(&other);
-  umem_dtor(&one);
+  DESTRUCT(&again, &other, &one);
   unlink(path);
   unlink("unit_overlap_2.bin");
 }
@@ -326,8 +320,7 @@ TEST_CASE(without_a_buffer_nothing_changes) {
   refuses = false;
   assert_int_equal(status, umemMemoryError);
   assert_memory_equal(matrix, old, n * n * sizeof *matrix);
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   assert_ok(umem_copy_strided(&host, adr, &host, adr, &layout));
   for (int i = 0; i < n * n; i++) assert_true(matrix[i] == old[i % n * n + i / n]);
   test_free(matrix);

@@ -63,8 +63,7 @@ static int open_places(void **state UNUSED) {
 
 static int close_places(void **state UNUSED) {
   test_free(bytes);
-  umem_dtor(&file);
-  umem_dtor(&host);
+  DESTRUCT(&file, &host);
   unlink(path);
   umem_set_threads(0);
   return 0;
@@ -104,8 +103,7 @@ PROGRESS_TEST(every_step_in_ram_is_reported_in_order) {
     assert_int_equal(copy(&host, (uintptr_t)bytes, &host, (uintptr_t)there, &heard),
                      umemCancelledError);
     assert_true(heard.right && heard.last == at);
-    umem_clear_status(&host);
-    umem_thread_clear();
+    FORGET(&host);
   }
   test_free(there);
 }
@@ -128,8 +126,7 @@ PROGRESS_TEST(the_route_has_all_bytes) {
     assert_true(heard.right && route.leg_count == 1);
     assert_true(route.legs[0].bytes >= heard.last && route.legs[0].bytes <= size);
     assert_true(cancels || route.legs[0].bytes == size);
-    umem_clear_status(&host);
-    umem_thread_clear();
+    FORGET(&host);
   }
   test_free(there);
 }
@@ -182,8 +179,7 @@ PROGRESS_TEST(a_long_copy_stops_where_it_is_cancelled) {
     memset(there, 0, size);
     usleep(1000);
     for (size_t i = 0; i < size; i += 512) assert_int_equal(there[i], 0);
-    umem_clear_status(&host);
-    umem_thread_clear();
+    FORGET(&host);
   }
   Heard again = start(there, size, mebibyte);
   assert_ok(copy(&file, in_file, &host, (uintptr_t)there, &again));
@@ -201,8 +197,7 @@ PROGRESS_TEST(a_failure_in_any_thread_ends_it) {
   assert_true(heard.right && heard.last <= 20 * mebibyte);
   assert_int_equal(umem_get_status(&host), umemOK);
   assert_int_not_equal(umem_get_status(&file), umemOK);
-  umem_clear_status(&file);
-  umem_thread_clear();
+  FORGET(&file);
   assert_int_equal(truncate(path, size + 4096), 0);
   test_free(there);
 }
@@ -251,7 +246,6 @@ PROGRESS_TEST(items_are_reported_as_they_go) {
   heard.cancel_at = 20 * mebibyte;
   assert_int_equal(transpose(there, &heard), umemCancelledError);
   assert_true(heard.right && heard.last == 20 * mebibyte);
-  umem_clear_status(&host);
-  umem_thread_clear();
+  FORGET(&host);
   test_free(there);
 }

@@ -111,8 +111,7 @@ static int open_probes(void **state UNUSED) {
 }
 
 static int close_probes(void **state UNUSED) {
-  umem_dtor(&a);
-  umem_dtor(&b);
+  DESTRUCT(&a, &b);
   return 0;
 }
 

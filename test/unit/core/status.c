@@ -226,8 +226,7 @@ WITH_HOST(a_thread_knows_its_last_failure) {
 WITH_HOST(failures_are_counted) {
   uint64_t count = umem_thread_failures();
   uintptr_t adr = umem_alloc(&host, 8);
-  umem_free(&host, adr);
-  umem_free(&host, 0);
+  FREE(&host, adr, 0);
   assert_true(umem_thread_failures() == count);
   umem_calloc(&host, SIZE_MAX, 2);
   assert_true(umem_thread_failures() == count + 1);

@@ -100,8 +100,7 @@ TEST_CASE(an_adaptor_adds_nothing) {
   assert_int_equal(copy(&host, b, &stats, a, 100, &route), umemOK);
   assert_text(&route, "host -> page cache -> file");
   umem_free(&stats, a);
-  umem_dtor(&stats);
-  umem_dtor(&limit);
+  DESTRUCT(&stats, &limit);
 }
 
 TEST_CASE(strided_copies_have_a_route) {

@@ -16,9 +16,7 @@ static inline int open_contexts(void **state UNUSED) {
 
 static inline int close_contexts(void **state UNUSED) {
   while (block_count) umem_free(&host, blocks[--block_count]);
-  umem_dtor(&other);
-  umem_dtor(&file);
-  umem_dtor(&host);
+  DESTRUCT(&other, &file, &host);
   return 0;
 }
 

@@ -149,8 +149,7 @@ static int use_in_child(uintptr_t inherited) {
   uintptr_t adr = umem_alloc(&buffers, nbytes);
   if (!adr || adr == inherited) return 1;
   memset((void *)adr, 1, nbytes);
-  umem_free(&buffers, adr);
-  umem_free(&buffers, inherited);
+  FREE(&buffers, adr, inherited);
   if (umemCuda_set_staging(64 << 10, 0) != umemOK) return 2;
   end_buffers();
   return 0;

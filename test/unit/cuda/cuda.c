@@ -9,8 +9,7 @@ static void expect_none(int kind, int device, umemStatusType type, char const *w
   Any any;
   expect_failure(construct(&any, kind, device), type, words);
   expect_failure(umem_alloc(&any, 8) ? umemOK : umem_thread_status(), type, "");
-  umem_dtor(&any);
-  umem_dtor(&any);
+  DESTRUCT(&any, &any);
   umemAttempt attempt; /* which holds the failure, but not what the constructor returns */
   umemAttempt_begin(&attempt);
   umemStatusType status = construct(&any, kind, device);
@@ -188,8 +187,7 @@ CUDA_TEST(freeing_what_is_not_live_is_reported) {
     expect_report(umem_free(&any, adr + 1), umemValueError, "is not a live block");
     umem_free(&any, adr);
     expect_report(umem_free(&any, adr), umemValueError, "is not a live block");
-    umem_dtor(&any);
-    umem_dtor(&other);
+    DESTRUCT(&any, &other);
   }
 }
 
@@ -231,8 +229,7 @@ CUDA_TEST(memory_of_other_origin_may_be_used) {
   expect_ok(umem_set(&ctx, (uintptr_t)adr, 5, 8));
   expect_ok(umem_copy_to(&ctx, (uintptr_t)adr, &host, (uintptr_t)bytes, 8));
   assert_int_equal(bytes[7], 5);
-  umem_dtor(&ctx);
-  umem_dtor(&host);
+  DESTRUCT(&ctx, &host);
   ok(rt->free(adr));
   leave(0);
 }

@@ -70,9 +70,7 @@ static void expect_order_after_failures(void *ctx) {
       fake_cudart_fail_in(functions[i], nth, umemCudaNotSupported);
       umemStatusType status = umem_copy_to(ctx, there, stream, mine, n);
       fake_cudart_fail_in(functions[i], 0, 0);
-      umem_thread_clear();
-      umem_clear_status(stream);
-      umem_clear_status(ctx);
+      FORGET(stream, ctx);
       expect_ok(umem_set(ctx, there, 2, n));
       expect_ok(umem_synchronize(ctx));
       expect_ok(umem_synchronize(stream));

@@ -27,8 +27,7 @@ static int managed_tear_down(void **state) {
   close_opened();
   ok(rt->stream_destroy(blocking));
   leave(0);
-  umem_dtor(&managed);
-  umem_dtor(&host);
+  DESTRUCT(&managed, &host);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
   return cuda_tear_down(state);
 }
@@ -271,8 +270,7 @@ MANAGED_TEST(red_zones_come_after_kernels) {
     queue_kernel(stream, adr);
     expect_failure(umemDebug_check(&debug), umemIndexError, "a wrong write to");
     umem_clear_status(&debug);
-    umem_dtor(&debug);
-    umem_dtor(&pool);
+    DESTRUCT(&debug, &pool);
     finish_kernels();
     umem_thread_clear();
   }

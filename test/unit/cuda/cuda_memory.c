@@ -90,8 +90,7 @@ CUDA_TEST(managed_memory_follows_its_hints) {
   uintptr_t there = umem_connect(&ctx, adr, 100, &host, 0);
   assert_int_not_equal(there, adr);
   umem_disconnect(&ctx, adr, &host, there, 0);
-  umem_dtor(&ctx);
-  umem_dtor(&host);
+  DESTRUCT(&ctx, &host);
   expect_failure(umemCudaManaged_ctor(&ctx, 0, 32), umemValueError, "flags 0x20");
 }
 
@@ -183,8 +182,7 @@ static void *work(void *argument) {
            !umem_copy_to(any, copy, &host, (uintptr_t)back, sizeof bytes) &&
            !umem_synchronize(any) && is_filled(back, sizeof back, i) &&
            umem_alloc(any, (size_t)1 << 50) == 0 && umem_thread_status() == umemMemoryError;
-    umem_free(any, adr);
-    umem_free(any, copy);
+    FREE(any, adr, copy);
     umem_thread_clear();
   }
   umem_dtor(&host);

@@ -380,9 +380,7 @@ ORDER_TEST(layers_answer_for_their_stream) {
   }
   end_capture();
   for (size_t i = 0; i < 3; i++) assert_false(umem_is_captured(over_a[i]));
-  umem_dtor(&legacy);
-  umem_dtor(&pool);
-  umem_dtor(&limit);
+  DESTRUCT(&legacy, &pool, &limit);
 }
 
 ORDER_TEST(captured_work_is_recorded) {
@@ -463,8 +461,7 @@ ORDER_TEST(other_contexts_do_not_break_a_capture) {
     expect_ok(umem_copy_from(ctx, more, ctx, adr, large));
     assert_true(has_bytes(ctx, more, large, (unsigned)i));
     expect_ok(umem_trim(ctx, 0));
-    umem_free(ctx, adr);
-    umem_free(ctx, more);
+    FREE(ctx, adr, more);
   }
   static char const *const names[] = {"cuda:2", "cuda-managed:0?flags=prefetch", "cuda-async:2"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -832,8 +829,7 @@ ORDER_TEST(a_start_has_no_failure_of_another_transfer) {
     expect_ok(umemTransfer_release(transfers[i]));
   }
   assert_int_equal(failed, 1);
-  umem_thread_clear();
-  umem_clear_status(&a);
+  FORGET(&a);
 }
 
 /* ---- a capture that another thread begins ---- */

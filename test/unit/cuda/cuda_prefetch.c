@@ -12,8 +12,7 @@ static int open_prefetch(void **state) {
 }
 
 static int close_prefetch(void **state) {
-  umem_dtor(&ctx);
-  umem_dtor(&managed);
+  DESTRUCT(&ctx, &managed);
   return cuda_tear_down(state);
 }
 
@@ -59,8 +58,7 @@ CUDA_TEST(every_new_block_is_prefetched) {
   unsigned char bytes[200];
   expect_ok(umem_copy_to(over, other, host, (uintptr_t)bytes, 200));
   for (int i = 0; i < 200; i++) assert_int_equal(bytes[i], 0);
-  umem_free(over, one);
-  umem_free(over, other);
+  FREE(over, one, other);
   umem_aligned_free(over, aligned);
   expect_ok(umem_get_status(over));
   assert_int_equal(fake_cudart_live().managed, 0);

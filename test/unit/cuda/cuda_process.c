@@ -67,8 +67,7 @@ static int use_inherited(void) {
   if (umemCuda_ctor(&fresh, 0) != umemNotSupportedError) return 12;
   if (umemCuda_ctor(&fresh, 1) != umemNotSupportedError) return 13;
   if (umemCudaHost_ctor(&fresh_host, 0) != umemNotSupportedError) return 14;
-  umem_dtor(&fresh);
-  umem_dtor(&fresh_host);
+  DESTRUCT(&fresh, &fresh_host);
   close_all();
   umem_thread_clear();
   if (umemCuda_ctor(&fresh, 0) != umemNotSupportedError) return 15; /* none lives now */

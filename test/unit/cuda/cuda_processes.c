@@ -56,8 +56,7 @@ static int receive(char const *kind, int device, int socket, char const *refusal
   if (*refusal && !adr && strstr(umem_thread_message(), refusal)) result = allWell;
   if (!*refusal) result = adr ? use(&any.super, &host, socket, adr) : noAddress;
   if (result != allWell) fprintf(stderr, "%s: %s\n", kind, umem_thread_message());
-  umem_dtor(&any);
-  umem_dtor(&host);
+  DESTRUCT(&any, &host);
   if (setting_gpu() || result != allWell) return result;
   umemCudaRt_replace(NULL);
   return fake_cudart_misuse() || !fake_cudart_is_clean() ? wrongBytes : allWell;

@@ -164,9 +164,7 @@ SHARE_TEST(captures_of_the_program_are_left_whole) {
     ok(fake_cudart_end_capture(streams[i / 9], &graph));
     umem_thread_clear();
     if (there) umem_detach(consumer, there); /* unless it is done */
-    umem_thread_clear();
-    umem_clear_status(consumer);
-    umem_clear_status(cuda);
+    FORGET(consumer, cuda);
   }
   assert_int_equal(fake_cudart_calls_of("ipc_open"), fake_cudart_calls_of("ipc_close"));
   for (unsigned i = 0; i < 2; i++) ok(rt->stream_destroy(streams[i]));

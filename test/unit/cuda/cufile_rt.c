@@ -49,8 +49,7 @@ PROCESS_TEST(nothing_is_looked_for_at_the_start) {
   umemHost host;
   umemFile file;
   EXPECT(umemHost_ctor(&host) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK);
-  umem_dtor(&file);
-  umem_dtor(&host);
+  DESTRUCT(&file, &host);
   EXPECT(machine.asked + machine.opened == 0);
   EXPECT(umemCudaRt_get() && umemCudaRt_get()->cufile == umemCufileRt_get);
   EXPECT(machine.asked == 0 && !strstr(machine.names, "cufile"));

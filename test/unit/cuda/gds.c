@@ -317,8 +317,7 @@ PAIR_TEST(the_route_after_a_refusal) {
   assert_int_equal(copy_with_route(true, 0, from, &route), umemIOError);
   expect_text(&route, "file -> GPUDirect Storage -> cuda:0");
   assert_int_equal(route.legs[0].bytes, 0);
-  umem_clear_status(&pair.store);
-  umem_thread_clear();
+  FORGET(&pair.store);
 }
 
 /* With a sanitizer of threads only the first ones, which are about threads. */

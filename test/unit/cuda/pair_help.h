@@ -52,9 +52,7 @@ static inline void open_pair(Pair *one, int kind, int device, bool mapped, umemD
 
 static inline void close_pair(Pair *one) {
   umem_free(&one->gpu, one->far);
-  umem_dtor(&one->gpu);
-  umem_dtor(&one->store);
-  umem_dtor(&one->host);
+  DESTRUCT(&one->gpu, &one->store, &one->host);
   assert_int_equal(unlink(one->path), 0);
   one->path[0] = '\0';
   assert_int_equal(umem_thread_status(), umemOK);

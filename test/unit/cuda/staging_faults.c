@@ -26,8 +26,7 @@ static bool try_nth(unsigned long nth, int error, umemCudaDirection kind) {
   fake_cudart_fail(0, 0);
   bool over = fake_cudart_calls() - before < nth;
   bool failed = umem_get_status(&bench.ctx) != umemOK;
-  umem_clear_status(&bench.ctx);
-  umem_thread_clear();
+  FORGET(&bench.ctx);
   block_peek(&block);
   unsigned char const *to = out ? block.bytes : host;
   assert_true(staged || !failed);

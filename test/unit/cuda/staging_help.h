@@ -69,8 +69,7 @@ static inline bool stage(Bench *one, uintptr_t adr, void *host, size_t nbytes,
 /* The last call has failed as type, as a failure of the GPU's context. Forgets it. */
 static inline void expect_staging_failure(umemStatusType type) {
   assert_int_equal(umem_get_status(&bench.ctx), type);
-  umem_clear_status(&bench.ctx);
-  umem_thread_clear();
+  FORGET(&bench.ctx);
 }
 
 static inline size_t live_chunks(void) {

@@ -159,8 +159,7 @@ LATE_PAIR_TEST(a_copy_may_be_cancelled_at_each_step) {
       fill_both(way);
       assert_int_equal(copy(way, &heard), umemCancelledError);
       assert_true(heard.right && heard.last == at);
-      umem_clear_status(way == gpuToRam ? (void *)&pair.host : (void *)&pair.gpu);
-      umem_thread_clear();
+      FORGET(way == gpuToRam ? (void *)&pair.host : (void *)&pair.gpu);
     }
   for (Way way = 0; way < ways; way++) expect_works_again(way);
 }

@@ -195,8 +195,7 @@ static void set_for_a_thread(void) {
   EXPECT(pthread_create(&thread, NULL, ask_in_thread, NULL) == 0);
   EXPECT(pthread_join(thread, &seen_there) == 0 && seen_there == &other);
   EXPECT(umem_set_thread_default(NULL) == umemOK && umem_default() == &other);
-  umem_dtor(&one);
-  umem_dtor(&other);
+  DESTRUCT(&one, &other);
 }
 
 TEST_CASE(a_program_sets_its_own) {

@@ -190,8 +190,7 @@ BINS_TEST(trims_all) {
 static void expect_refused(void *upstream, umemBin const *bins, size_t count, umemStatusType type,
                            char const *words) {
   expect_status(&ctx, umemBinning_adopt(&ctx, upstream, bins, count), type, words);
-  umem_dtor(&ctx);
-  umem_dtor(&ctx);
+  DESTRUCT(&ctx, &ctx);
 }
 
 TEST(bins_that_cannot_be) {

@@ -121,8 +121,7 @@ TEST(info_joins_nothing) {
   open_pool(&pool, &plain, mebi, 0, 0);
   uintptr_t one = new_block(&pool, 100000), other = new_block(&pool, 100000);
   uintptr_t last = one < other ? other : one;
-  umem_free(&pool, last == one ? other : one);
-  umem_free(&pool, last);
+  FREE(&pool, last == one ? other : one, last);
   assert_ok(umem_get_info(&pool, &info));
   assert_true(new_block(&pool, 100000) == last);
   umem_free(&pool, last);

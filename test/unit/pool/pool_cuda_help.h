@@ -3,7 +3,6 @@
 #pragma once
 
 #include "unit/cuda/cuda_help.h"
-#include "several.h"
 #include "workers.h"
 
 static umemCuda gpu;

@@ -161,9 +161,7 @@ ON_EACH(views_of_two_threads_use_their_own_streams) {
     if (adr) umem_free(i % 7 ? (void *)&on_b : &pool, adr);
     if (i % 64 == 0) expect_ok(umem_trim(&pool, i % 128 ? SIZE_MAX : 0));
     got += adr != 0;
-    umem_clear_status(&on_b);
-    umem_clear_status(&pool);
-    umem_thread_clear();
+    FORGET(&on_b, &pool);
   }
   assert_non_null(join_thread(thread));
   fake_cudart_bar(stream_of(&a), false);

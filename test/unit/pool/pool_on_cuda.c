@@ -320,8 +320,7 @@ IN_BOTH(many_frees_are_not_forgotten) {
   size_t count = 0, i = 0;
   open_all(&gpu, 16 * n);
   while (count < most && (adr[count] = umem_alloc(&on_a, size)) != 0) count++;
-  umem_clear_status(&on_a);
-  umem_thread_clear();
+  FORGET(&on_a);
   assert_true(count > 200 && count < most);
   memset(freed, 0, sizeof freed);
   for (i = 0; i < count / 2; i++) freed[i] = adr[2 * i];

@@ -83,8 +83,7 @@ static double cost_of(TestTrace const *trace, size_t from, size_t to) {
 static double end(void) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   expect_ok(umemPool_stats(&pool, &stats));
-  umem_dtor(&pool);
-  umem_dtor(&gpu);
+  DESTRUCT(&pool, &gpu);
   free(live);
   return stats.factor;
 }

@@ -38,8 +38,7 @@ static int open_all(void **state UNUSED) {
 }
 
 static int close_all(void **state UNUSED) {
-  umem_dtor(&shm);
-  umem_dtor(&host);
+  DESTRUCT(&shm, &host);
   return 0;
 }
 
@@ -255,8 +254,7 @@ TEST_CASE(a_descriptor_may_have_number_0) {
   }
   if (input >= 0) assert_int_equal(dup2(input, 0), 0);
   close(input);
-  umem_dtor(&file);
-  umem_dtor(&nameless);
+  DESTRUCT(&file, &nameless);
 }
 
 TEST_CASE(read_only_files_stay_so) {
@@ -429,8 +427,7 @@ TEST_CASE(a_name_that_was_taken_again_is_another_segment) {
   assert_ok(umemShm_adopt(&unknown, dup(umemShm_descriptor(&named))));
   assert_int_equal(umem_share(&unknown, umem_alloc(&unknown, 1), 1, &none), umemNotSupportedError);
   expect_failure(&unknown, umemNotSupportedError, "a name that the context does not know");
-  umem_dtor(&unknown);
-  umem_dtor(&named);
+  DESTRUCT(&unknown, &named);
   uintptr_t adr = umem_attach(&handle, &host);
   assert_true(adr != 0);
   assert_ok(umem_detach(&host, adr));

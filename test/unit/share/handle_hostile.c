@@ -11,8 +11,7 @@ static int open_all(void **state UNUSED) {
 }
 
 static int close_all(void **state UNUSED) {
-  umem_dtor(&shm);
-  umem_dtor(&host);
+  DESTRUCT(&shm, &host);
   return 0;
 }
 
@@ -136,8 +135,7 @@ TEST_CASE(descriptors_of_other_kinds_are_refused) {
       assert_true(umem_attach_with(&bad, dup(fds[i]), &host) == 0);
       assert_int_equal(umem_thread_status(), umemIOError);
       assert_int_equal(umem_get_status(&host), umemIOError);
-      umem_thread_clear();
-      umem_clear_status(&host);
+      FORGET(&host);
     }
     close(fds[i]);
   }
@@ -164,8 +162,7 @@ TEST_CASE(a_file_that_is_attached_is_no_memory) {
   expect_failure(&host, umemIOError, "the size of its memory is not sealed");
   assert_ok(umem_detach(&host, adr));
   assert_int_equal(umem_detach(&host, adr), umemValueError);
-  umem_thread_clear();
-  umem_clear_status(&host);
+  FORGET(&host);
   close(fd);
 }
 
@@ -189,8 +186,7 @@ TEST_CASE(a_file_that_grows_keeps_its_address) {
   assert_ok(umem_detach(&host, one));
   assert_ok(umem_detach(&host, two));
   assert_int_equal(umem_detach(&host, two), umemValueError);
-  umem_thread_clear();
-  umem_clear_status(&host);
+  FORGET(&host);
   umem_dtor(&file);
 }
 
@@ -230,8 +226,7 @@ TEST_CASE(memory_that_cannot_be_written_harms_no_other_thread) {
   handle.flags = UMEM_HANDLE_READ_ONLY; /* Linux 6.7 and later map it for reading */
   uintptr_t adr = umem_attach_with(&handle, dup(fd), &host);
   if (adr) assert_ok(umem_detach(&host, adr));
-  umem_thread_clear();
-  umem_clear_status(&host);
+  FORGET(&host);
   close(fd);
 }
 
@@ -345,8 +340,7 @@ TEST_CASE(a_full_socket_keeps_nothing) {
       assert_ok(umem_detach(&host, adr));
     }
     assert_true(umem_receive(ends[1], &host, NULL) == 0); /* and a part at most is left */
-    umem_thread_clear();
-    umem_clear_status(&host);
+    FORGET(&host);
     assert_int_equal(open_descriptors(), before);
     close_both(ends);
   }

@@ -74,8 +74,7 @@ TEST_CASE(names_are_opened_as_asked) {
   assert_int_equal(umemShm_ctor(&second, name, 2 * MiB), umemValueError);
   expect_failure(NULL, umemValueError, "it exists with another size");
   assert_ok(umemShm_ctor(&second, name, MiB));
-  umem_dtor(&second);
-  umem_dtor(&shm);
+  DESTRUCT(&second, &shm);
   umemShm_remove(name);
   options.capacity = 0;
   assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
@@ -210,8 +209,7 @@ TEST_CASE(damaged_tables_crash_nothing) {
     uintptr_t adr[8];
     open_small(&shm, MiB, 16);
     for (unsigned i = 0; i < 8; i++) adr[i] = umem_alloc(&shm, 1 + below(5000));
-    umem_free(&shm, adr[2]);
-    umem_free(&shm, adr[5]);
+    FREE(&shm, adr[2], adr[5]);
     umemShmHeader *header =
         mmap(NULL, 64 << 10, PROT_READ | PROT_WRITE, MAP_SHARED, umemShm_descriptor(&shm), 0);
     size_t const root = offsetof(umemShmHeader, root),
@@ -494,8 +492,7 @@ TEST_CASE(blocks_grow_and_shrink_in_place) {
   uintptr_t moved = umem_realloc(&shm, adr, 100, 5000);
   assert_true(moved != adr && ((char *)moved)[99] == 7);
   expect_no_block(&shm, umem_realloc(&shm, moved, 5001, 1), umemValueError, "5001");
-  umem_free(&shm, next);
-  umem_free(&shm, moved);
+  FREE(&shm, next, moved);
   assert_true((adr = umem_alloc(&shm, MiB)) != 0);
   umem_free(&shm, adr);
   umem_dtor(&shm);

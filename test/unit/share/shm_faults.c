@@ -243,9 +243,7 @@ TEST_CASE(every_system_call_may_fail) {
         armed = call_count;
         if (met) check(good, work, fault, n);
         if (met && !good) failed++;
-        umem_thread_clear();
-        umem_clear_status(&host);
-        umem_clear_status(&nameless);
+        FORGET(&host, &nameless);
         if (open_descriptors() != before)
           fail_msg("%s: call %d, the %luth, leaks a descriptor", works[work].name,
                    (int)faults[fault].call, n);
@@ -259,8 +257,7 @@ TEST_CASE(every_system_call_may_fail) {
   }
   print_message("%lu failures\n", failed);
   assert_true(failed > 40);
-  umem_dtor(&nameless);
-  umem_dtor(&served);
+  DESTRUCT(&nameless, &served);
   umemShm_remove(own_name("served"));
   umem_dtor(&host);
 }

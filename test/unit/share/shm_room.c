@@ -77,8 +77,7 @@ static void on_a_full_tmpfs(void) {
   EXPECT(adr);
   memset((void *)adr, 1, 512 << 10);
   EXPECT(umemShm_ctor(&other, name, 0) == umemOK);
-  umem_dtor(&other);
-  umem_dtor(&shm);
+  DESTRUCT(&other, &shm);
 }
 
 TEST_CASE(a_full_file_system_is_a_memory_error) {

@@ -288,8 +288,7 @@ TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   adr = umem_alloc(&ctx, 100); /* a descriptor of a named segment shows no name */
   assert_int_equal(umem_share(&ctx, adr, 100, &handle), umemNotSupportedError);
   expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");
-  umem_dtor(&ctx);
-  umem_dtor(&named);
+  DESTRUCT(&ctx, &named);
   umemShm_remove(name);
   close(fd);
 }

@@ -226,8 +226,7 @@ TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   umem_free(&shm, adr); /* it was live all the time */
   assert_ok(umem_get_status(&shm));
   munmap(header, 4096);
-  umem_dtor(&shm);
-  umem_dtor(&host);
+  DESTRUCT(&shm, &host);
 }
 
 /* Whatever stands in the lock, no call waits longer than two seconds, and all is well when the word

@@ -364,8 +364,7 @@ TEST(the_failure_hook_may_use_the_context) {
   assert_int_equal(alloc(&any, (size_t)1 << 60), none);
   umem_set_failure_hook(NULL, NULL);
   assert_int_equal(calls, 3);
-  umem_clear_status(&any);
-  umem_thread_clear();
+  FORGET(&any);
   close_any(&any);
 }
 

@@ -91,8 +91,7 @@ TEST(without_a_commit_nothing_happens) {
   assert_int_equal(count_files(""), 0);
   write_text("older");
   begin(&file, "new");
-  umem_dtor(&file);
-  umem_dtor(&file);
+  DESTRUCT(&file, &file);
   expect_text("older");
   assert_int_equal(count_files(""), 1);
 }
@@ -252,8 +251,7 @@ TEST(only_such_files_are_committed) {
   expect_status(&file, umemFile_commit(&file), umemValueError, "was not opened to replace a file");
   assert_ok(umemLimit_ctor(&limit, &file, 100));
   assert_int_equal(umemFile_commit((umemFile *)&limit), umemTypeError);
-  umem_dtor(&limit);
-  umem_dtor(&file);
+  DESTRUCT(&limit, &file);
   assert_int_not_equal(umemFile_commit(&file), umemOK); /* destructed */
   memset(&file, 0, sizeof file);
   assert_int_not_equal(umemFile_commit(&file), umemOK);
@@ -421,8 +419,7 @@ TEST(two_at_a_time_have_names_of_their_own) {
   expect_text("two");
   assert_ok(umemFile_commit(&one));
   expect_text("one");
-  umem_dtor(&one);
-  umem_dtor(&two);
+  DESTRUCT(&one, &two);
   assert_int_equal(count_files(""), 1);
 }
 

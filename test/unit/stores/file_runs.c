@@ -251,9 +251,7 @@ PAIR_TEST(other_runs_take_a_buffer) {
 PAIR_TEST(bytes_outside_of_the_block_stay) {
   assert_int_equal(copy_run(0, room - 64 * KiB + 4096, 64 * KiB), umemIndexError);
   assert_int_equal(write_count, 0);
-  umem_clear_status(&pair.to);
-  umem_clear_status(&pair.from);
-  umem_thread_clear();
+  FORGET(&pair.to, &pair.from);
 }
 
 PAIR_TEST(a_source_that_is_cut_is_reported) {
@@ -271,9 +269,7 @@ PAIR_TEST(a_write_that_fails_is_reported) {
   assert_int_equal(status, umemIOError);
   assert_int_equal(write_count, 2);
   assert_non_null(strstr(umem_thread_message(), strerror(ENOSPC)));
-  umem_clear_status(&pair.from);
-  umem_clear_status(&pair.to);
-  umem_thread_clear();
+  FORGET(&pair.from, &pair.to);
   assert_int_equal(copy_run(0, 0, MiB), umemOK);
   check_run(0, 0, MiB);
 }
@@ -295,8 +291,7 @@ PAIR_TEST(direct_files_take_a_buffer) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.direct = umemDirectOn;
   if (any_ctor_with(&pair.to, pair.to_path, "w+", &options) != umemOK) {
-    umem_thread_clear();
-    umem_clear_status(&pair.to);
+    FORGET(&pair.to);
     skip();
   }
   assert_true((pair.dst = alloc(&pair.to, room)) != none);

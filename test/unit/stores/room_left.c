@@ -31,8 +31,7 @@ static void expect_refused(void *ctx, uintptr_t adr, char const *words) {
   assert_int_equal(umem_thread_status(), umemMemoryError);
   if (!strstr(umem_thread_message(), " bytes") || !strstr(umem_thread_message(), words))
     fail_msg("%s", umem_thread_message());
-  umem_clear_status(ctx);
-  umem_thread_clear();
+  FORGET(ctx);
 }
 
 #define SMALL(name) TEST_CASE_WITH(name, begin_small, end_small)
@@ -59,12 +58,10 @@ SMALL(ram_by_any_name) {
     expect_refused(ctx, umem_calloc(ctx, 64, MiB), "50331648 left");
     expect_refused(ctx, umem_aligned_alloc(ctx, 4096, 64 * MiB), "50331648 left");
     assert_true(umem_realloc(ctx, small, 100, 64 * MiB) == 0);
-    umem_clear_status(ctx);
-    umem_thread_clear();
+    FORGET(ctx);
     uintptr_t some = umem_alloc(ctx, 24 * MiB); /* debug adds to it */
     assert_true(some != 0);
-    umem_free(ctx, some);
-    umem_free(ctx, small);
+    FREE(ctx, some, small);
     umem_close(ctx);
   }
 }
@@ -78,8 +75,7 @@ SMALL(gaps_of_a_pool_are_compared_together) {
   uintptr_t first = umem_alloc(&pool, 14 * page), middle = umem_alloc(&pool, page),
             last = umem_alloc(&pool, 14 * page);
   assert_true(middle == first + 14 * page && last == middle + page);
-  umem_free(&pool, first);
-  umem_free(&pool, last);
+  FREE(&pool, first, last);
   umem_trim(&pool, 0);
   umem_free(&pool, middle);
   uintptr_t adr = umem_alloc(&pool, 29 * page);
@@ -87,13 +83,11 @@ SMALL(gaps_of_a_pool_are_compared_together) {
   assert_true(adr == 0);
   assert_int_equal(umem_thread_status(), umemMemoryError);
   assert_non_null(strstr(umem_thread_message(), "left"));
-  umem_thread_clear();
-  umem_clear_status(&pool);
+  FORGET(&pool);
   uintptr_t good = umem_alloc(&pool, 15 * page);
   assert_true(good != 0);
   umem_free(&pool, good);
-  umem_dtor(&pool);
-  umem_dtor(&host);
+  DESTRUCT(&pool, &host);
 }
 
 static off_t blocks_of(int fd) {

@@ -343,12 +343,11 @@ static bool answer_by_halves(void *user, UrlRequest *request) {
   if (!request->has_range || request->last - request->first + 1 < part_size)
     return url_serve(NULL, request);
   unsigned char const *from = web->bytes + request->first;
-  bool good =
-      url_head(request,
-               "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n"
-               "Content-Length: %zu\r\nETag: %s\r\n",
-               request->first, request->last, size, part_size, request->match) &&
-      url_send(request, from, part_size / 2);
+  bool good = url_head(request,
+                       "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n"
+                       "Content-Length: %zu\r\nETag: %s\r\n",
+                       request->first, request->last, size, part_size, request->match) &&
+              url_send(request, from, part_size / 2);
   __atomic_fetch_add(&web->begun, 1, __ATOMIC_RELAXED);
   for (int i = 0; i < 2000 && __atomic_load_n(&web->begun, __ATOMIC_RELAXED) < web_parts; i++)
     usleep(1000);

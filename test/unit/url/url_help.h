@@ -26,8 +26,7 @@ static inline int begin(void **state UNUSED) {
 }
 
 static inline int end(void **state UNUSED) {
-  umem_dtor(&url);
-  umem_dtor(&host);
+  DESTRUCT(&url, &host);
   url_server_stop(server);
   return 0;
 }

@@ -66,8 +66,7 @@ TEST(guards_are_as_long_as_they_should_be) {
 EACH_PLACE(writes_into_freed_blocks_are_found) {
   char words[160];
   uintptr_t first = umem_alloc(debug, 64), adr = umem_calloc(debug, 10, 10);
-  umem_free(debug, first);
-  umem_free(debug, adr);
+  FREE(debug, first, adr);
   poke(place, adr + 12, 0);
   poke(place, adr + 99, 1);
   assert_int_equal(umem_trim(debug, 0), umemIndexError);

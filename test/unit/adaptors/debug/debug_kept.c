@@ -47,8 +47,7 @@ TEST(the_oldest_go_first) {
     size_t left = place.batched ? most - 1 - most / 8 : most - 1;
     assert_int_equal(figures_of(&place.debug).kept_blocks, left);
     assert_int_equal(figures_of(&place.debug).live_blocks, 2);
-    umem_free(&place.debug, adr[most]);
-    umem_free(&place.debug, adr[most + 1]);
+    FREE(&place.debug, adr[most], adr[most + 1]);
     assert_int_equal(figures_of(&place.debug).kept_blocks, place.batched ? left + 2 : most);
     assert_int_equal(figures_of(&place.debug).faults, 1);
   }
@@ -60,8 +59,7 @@ EACH_PLACE_WITH(none_waits_when_none_may, few(0, 0)) {
   umem_free(debug, adr); /* looked at at once, everywhere */
   expect_failure(debug, umemIndexError, "byte 100 of the block of 100 bytes");
   assert_int_equal(figures_of(debug).live_blocks, 2);
-  umem_free(debug, adr);
-  umem_free(debug, other);
+  FREE(debug, adr, other);
   assert_int_equal(figures_of(debug).kept_blocks, 0);
   if (place->row->records) assert_int_equal(place->row->records(place->upstream).blocks, 0);
 }
@@ -162,9 +160,7 @@ TEST(each_call_of_upstream_may_fail) {
       assert_ok(umemFault_set_plan(&fault, NULL));
       assert_true(good == umem_is_ok(&debug));
       if (!good) assert_int_equal(umem_get_status(&debug), types[i % 2]);
-      umem_clear_status(&debug);
-      umem_clear_status(&fault);
-      umem_thread_clear();
+      FORGET(&debug, &fault);
       assert_int_equal(figures_of(&debug).faults, 0);
       assert_int_equal(figures_of(&debug).live_blocks, 0);
       assert_true(use(&debug)); /* all is well again */
@@ -254,9 +250,7 @@ TEST(two_may_look_at_once) {
       umem_set_failure_hook(NULL, NULL);
       assert_int_equal(in_hook, wrong ? umemIndexError : umemOK);
       if (wrong) assert_true(first_fault(&debug).offset == (int64_t)at[i]);
-      umem_clear_status(&debug);
-      umem_clear_status(&ordered);
-      umem_thread_clear();
+      FORGET(&debug, &ordered);
     }
     assert_ok(umemDebug_check(&debug)); /* it was reported */
     umem_free(&debug, other);

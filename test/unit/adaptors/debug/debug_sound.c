@@ -102,8 +102,7 @@ TEST(a_child_leaves_the_parents_memory_alone) {
     close(gate[0]);
     assert_int_equal(status, 0);
     assert_true(all_are(&place, adr, 0, 5000) && all_are(&place, over, 0, 9000));
-    umem_free(&place.debug, adr);
-    umem_free(&place.debug, over);
+    FREE(&place.debug, adr, over);
     close_place(&place);
   }
 }

@@ -254,7 +254,6 @@ READ_TEST(a_replay_tells_what_fails) {
   replay_over(&limit, 12); /* blocks that do not grow to 3000 */
   assert_int_equal(umemLimit_used(&limit), 0);
   assert_int_equal(umem_get_status(&limit), umemMemoryError);
-  umem_clear_status(&limit);
-  umem_thread_clear();
+  FORGET(&limit);
   end(&limit);
 }
