@@ -507,6 +507,8 @@ stage_mpis() {
   test_mpi_abi || status=1
   test_mpi_with_sanitizers || status=1
   build_preset gcc umem_formats_static umem_formats_shared # the package has them, too
+  build_mpi mpich "$build/mpi-mpich"
+  cmake --build "$build/mpi-mpich" --parallel "$jobs" # as in the stage mpi, which may not have run
   check "programs find the component in the package" mpi/test/install/run "$build" || status=1
   if [ -x "$package_python/bin/python" ]; then
     check "the Python package with Open MPI and mpi4py" \

@@ -746,7 +746,8 @@ TEST_CASE_WITH(only_hosts_that_are_allowed, open_bucket, close_bucket) {
   assert_int_equal(umem_thread_status(), umemValueError);
   allowed.hosts = "example.org";
   assert_null(umem_open_with("s3://bucket/key", &allowed));
-  assert_non_null(strstr(umem_thread_message(), "not allowed"));
+  if (umem_thread_status() != umemNotSupportedError) /* as without libcurl, which reads the URL */
+    assert_non_null(strstr(umem_thread_message(), "not allowed"));
   allowed.hosts = "127.0.0.1:*";
   char host[32];
   snprintf(host, sizeof host, "127.0.0.1:%u", url_server_port(((Bucket *)*state)->server));
