@@ -25,9 +25,9 @@ typedef struct Request {
   umemPoolFreeList *list;
   unsigned class;     /* umemPoolClasses: a large block, which has none */
   umemPoolSlot *slot; /* the calling thread's, empty; gets more blocks. NULL: the thread has none */
-  size_t size;      /* at most PTRDIFF_MAX / 2; of a block of class: when it becomes a large one */
-  size_t alignment; /* likewise */
-  bool zeros;       /* it is for umem_calloc: a new chunk should be zero */
+  size_t size;        /* at most PTRDIFF_MAX / 2 */
+  size_t alignment;   /* if the block gets a range alone */
+  bool zeros;         /* it is for umem_calloc: a new chunk should be zero */
   umemPoolEntry entry;     /* what was found; live is NULL when it is a large block */
   umemPoolFailure failure; /* why nothing was */
 } Request;
@@ -76,6 +76,21 @@ static bool have_span(Request *request, umemPoolGrowth growth) {
   return add_span(request, growth);
 }
 
+/* Spans of wide classes leave much memory unused in a pool that has less than this. */
+static uint64_t const spans_least = 32 << 20;
+
+/* Finds a range of whole units for a block of a wide class alone: in a small pool always. A larger
+ * one makes a span of free memory if it can, and places the block alone before it grows. So what is
+ * left between blocks from when the pool was small is used. Not in RAM that is mapped, which takes
+ * memory only where it is touched. */
+static bool find_alone(Request *request, umemPoolGrowth growth) {
+  umemPoolCore const *core = request->list->core;
+  bool is_touched_later = core->pages && umem_can(core->upstream, umemCpuWritable);
+  if (!umemPoolClass_is_wide(request->class) || is_touched_later) return false;
+  if (core->reserved < spans_least) return find_range(request, growth);
+  return !add_span(request, umemPoolGrowNot) && find_range(request, umemPoolGrowNot);
+}
+
 /* While the upstream is asked, a function of the program that it calls may free blocks to the slot.
  * But a new span must not stay without a live block, because it goes back when its last one is
  * freed. */
@@ -85,7 +100,8 @@ static bool find_small(Request *request, umemPoolGrowth growth) {
   unsigned class = request->class;
   if (slot && (umemPoolSlot_count(slot) || umemPoolCache_fetch(list, class, slot)))
     return umemPoolSlot_pop(slot, &request->entry);
-  if (!have_span(request, growth)) return false;
+  if (!has_span(request) && find_alone(request, growth)) return true;
+  if (request->failure.reason == umemPoolChanged || !have_span(request, growth)) return false;
   if (!slot || umemPoolSlot_count(slot)) {
     list->core->served++; /* one that no slot counts */
     return umemPoolSpan_take(list, class, &request->entry, 1) == 1;
@@ -308,7 +324,8 @@ static uintptr_t made_live(umemPoolEntry const *entry) {
   return entry->adr;
 }
 
-static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsigned class) {
+static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsigned class,
+                                                        size_t size, size_t alignment) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
@@ -317,12 +334,11 @@ static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsign
   if (cache && umemPoolCache_take(cache, impl->serial, class, &entry))
     return made_live(&entry); /* the thread has used another pool or view last */
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
-  size_t size = core->shapes[class].size;
   Request request;
   request.list = impl->list;
   request.class = class;
-  request.size = size;
-  request.alignment = size & -size; /* blocks of a span are at multiples of it */
+  request.size = size ? size : 1;
+  request.alignment = alignment > core->alignment ? alignment : core->alignment;
   request.zeros = false;
   umemLock_acquire(&core->lock);
   umemPoolTransfer_mark(impl->list, false);
@@ -334,10 +350,11 @@ static __attribute__((noinline)) uintptr_t refill_cache(umemVirtual *ctx, unsign
   return umem_null_of(ctx);
 }
 
-static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolCache *cache, unsigned class) {
+static inline uintptr_t alloc_small(umemVirtual *ctx, umemPoolCache *cache, unsigned class,
+                                    size_t size, size_t alignment) {
   umemPoolEntry entry;
   if (__builtin_expect(!umemPoolCache_take(cache, umemPoolImpl_of(ctx)->serial, class, &entry), 0))
-    return refill_cache(ctx, class);
+    return refill_cache(ctx, class, size, alignment);
   return made_live(&entry);
 }
 
@@ -444,7 +461,7 @@ uintptr_t umemPoolBlock_alloc(umemVirtual *ctx, size_t nbytes) {
   umemPoolCache *cache = umemPoolCache_last();
   unsigned class = class_for(ctx, nbytes);
   if (__builtin_expect(class == umemPoolClasses, 0)) return alloc_large(ctx, nbytes, umemPoolUnit);
-  return alloc_small(ctx, cache, class);
+  return alloc_small(ctx, cache, class, nbytes, umemPoolUnit);
 }
 
 uintptr_t umemPoolBlock_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
@@ -470,7 +487,7 @@ uintptr_t umemPoolBlock_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t
   unsigned class = class_for(ctx, size > alignment ? size : alignment);
   while (class < umemPoolClasses && core->shapes[class].size & (alignment - 1)) class += 1;
   if (class == umemPoolClasses) return alloc_large(ctx, size, alignment);
-  return alloc_small(ctx, cache, class);
+  return alloc_small(ctx, cache, class, size, alignment);
 }
 
 /* The bytes of the live block at adr, which may be more than were requested; 0 when there is

@@ -68,7 +68,7 @@ TEST(the_maximum_is_used_up) {
   uintptr_t adr[3];
   for (int i = 0; i < 3; i++) adr[i] = new_block(&pool, 50);
   expect_no_block(&pool, umem_alloc(&pool, 50), umemMemoryError,
-                  "no room for 64 bytes: the pool holds 12288 of at most 12293");
+                  "no room for 50 bytes: the pool holds 12288 of at most 12293");
   free_blocks(&pool, adr, 3);
   adr[0] = new_block(&pool, 12288);
   expect_refused_free(&pool, adr[0] + 4096);
