@@ -284,7 +284,8 @@ static void start(Transfer *self, Array &dst, Array &src) {
 /* In steps, between which Ctrl-C is looked for. */
 static bool wait(Transfer &self, nb::handle timeout) {
   double const step = 0.05;
-  double rest = timeout.is_none() ? HUGE_VAL : nb::cast<double>(timeout);
+  double rest = timeout.is_none() ? HUGE_VAL : PyFloat_AsDouble(timeout.ptr());
+  if (PyErr_Occurred()) throw nb::python_error();
   bool ended = umemTransfer_poll(self.handle);
   while (!ended && rest > 0) {
     double seconds = rest < step ? rest : step;

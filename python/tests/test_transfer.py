@@ -463,6 +463,22 @@ def test_a_start_is_checked_at_once():
         umem.start(umem.zeros(3), umem.zeros(3, "int32"))
 
 
+def test_times_are_numbers():
+    with umem.start(umem.empty(200000), umem.zeros(200000)) as copy:
+        for time in "1", [], object():
+            with pytest.raises(TypeError, match="real number"):
+                copy.wait(time)
+        assert copy.wait(numpy.float32(60)) and copy.wait(60) and copy.wait(-1) and copy.wait(float("inf"))
+
+
+@pytest.mark.parametrize("function", [umem.copy_many, umem.start_many])
+def test_a_pair_is_two_arrays(function):
+    a, b = umem.zeros(3), umem.zeros(3)
+    for pair in (a,), (a, b, b):
+        with pytest.raises(ValueError, match="unpack"):
+            function([pair])
+
+
 def failing_transfer(tmp_path):
     place = umem.File(tmp_path / "short.bin", "w+")
     src = umem.zeros(200000, "uint8", place)

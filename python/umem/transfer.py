@@ -99,9 +99,9 @@ def copy_many(pairs: Iterable[tuple[Any, Any]], *, progress: Any = None,
 def _pairs(pairs: Iterable[tuple[Any, Any]]) -> list[tuple[Array, Array]]:
     """The pairs as a list, each with two arrays of umem."""
     found = []
-    for pair in pairs:
-        dst, src = _as_target(pair[0]), pair[1]
-        found.append((dst, _as_source(src, dst)))
+    for dst, src in pairs:
+        target = _as_target(dst)
+        found.append((target, _as_source(src, target)))
     return found
 
 
