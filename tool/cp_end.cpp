@@ -191,7 +191,9 @@ struct ArrayEnd : End {
     is_packed = array_.compressed;
     is_part_ = part.has_value();
     if (is_packed && (is_part_ || direct))
-      throw Failure(name.name + " is compressed: there is no part of it, and no --direct", misuse);
+      throw Failure(name.name +
+                        " is compressed, or big endian: there is no part of it, and no --direct",
+                    misuse);
     nbytes = array_.nbytes;
     if (is_packed) return;
     Range range = {array_.file, 0, nbytes};

@@ -205,7 +205,7 @@ ArrayHandle get(umemArchive *archive, Member const &member) {
   auto kept = std::make_unique<Kept>(Kept{ArchiveHandle(umemArchive_retain(archive)), nullptr});
   void *ctx = member.source->ctx;
   std::uintptr_t adr = member.source->begin + member.offset;
-  if (member.is_compressed()) {
+  if (!member.is_used_in_place()) {
     ctx = archive->ram.get();
     kept->bytes = create(member, ctx);
     umemArray *const bytes = kept->bytes.get();
@@ -390,7 +390,7 @@ bool umemArchive_info(umemArchive const *archive, size_t i, umemArchiveInfo *inf
     std::copy_n(strides.begin(), info->rank, info->strides);
     info->offset = member.offset;
     info->nbytes = member.nbytes;
-    info->compressed = member.is_compressed();
+    info->compressed = !member.is_used_in_place();
     info->problem = member.problem.empty() ? nullptr : member.problem.c_str();
     info->file = member.source->path.c_str();
     return true;

@@ -141,11 +141,13 @@ struct Member {
   Shape shape;              /* without gaps, in C order, or */
   std::uint64_t offset = 0; /* of its first byte in the source */
   std::uint64_t nbytes = 0;
-  bool fortran_order = false;   /* in this one */
+  bool fortran_order = false; /* in this one */
+  bool big_endian = false;
   std::optional<Packed> packed; /* nothing: the format has no checksums */
   std::string problem;          /* why umem has no array of it; "": it has */
 
   bool is_compressed() const { return packed && packed->compressed; }
+  bool is_used_in_place() const { return !is_compressed() && !big_endian; }
 };
 
 using Metadata = std::map<std::string, std::string>;

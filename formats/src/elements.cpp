@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 namespace umem_formats {
@@ -110,22 +111,59 @@ template <class Body> void of_member(Member const &member, Body const &body) {
   }
 }
 
-/* Inflates a member into an array in its order, through a buffer. */
-void inflate_into(Member const &member, umemArray *array, Progress &progress) {
+/* The bytes of an element that change places together: a complex one has two numbers. */
+std::size_t number_bytes(umemElementType type) {
+  bool const is_complex = umem_element_code(type) == umemCodeComplex;
+  return umem_element_size(type) / (is_complex ? 2 : 1);
+}
+
+void reverse_numbers(char *bytes, std::size_t nbytes, std::size_t each) {
+  for (char *const end = bytes + nbytes; bytes < end; bytes += each)
+    std::reverse(bytes, bytes + each);
+}
+
+/* Bytes of a member from its first element on. */
+class Reader {
+public:
+  explicit Reader(Member const &member) : member_(member) {
+    if (!member.is_compressed()) return;
+    std::vector<char> header(static_cast<std::size_t>(member.packed->header_bytes));
+    inflater_.emplace(*member.source, *member.packed);
+    inflater_->read(header.data(), header.size());
+  }
+  void read(char *to, std::size_t count) {
+    if (inflater_)
+      inflater_->read(to, count);
+    else
+      member_.source->read(member_.offset + done_, to, count);
+    done_ += count;
+    if (member_.big_endian) reverse_numbers(to, count, number_bytes(member_.type));
+  }
+  void finish() {
+    if (inflater_) inflater_->finish();
+  }
+
+private:
+  Member const &member_;
+  std::optional<Inflater> inflater_;
+  std::uint64_t done_ = 0;
+};
+
+/* Copies what is not used in place into an array in its order, through a buffer. */
+void unpack_into(Member const &member, umemArray *array, Progress &progress) {
   Host host;
   std::vector<char> bytes(static_cast<std::size_t>(
-      std::min<std::uint64_t>(staged, std::max(member.nbytes, member.packed->header_bytes))));
+      std::min<std::uint64_t>(staged, std::max<std::uint64_t>(member.nbytes, 1))));
   auto const buffer = reinterpret_cast<std::uintptr_t>(bytes.data());
-  Inflater inflater(*member.source, *member.packed);
-  inflater.read(bytes.data(), member.packed->header_bytes);
+  Reader reader(member);
   if (member.nbytes > 0)
     in_parts(array, bytes.size(), 0, [&](umemArray *part, std::uint64_t) {
-      inflater.read(bytes.data(), umemArray_nbytes(part));
+      reader.read(bytes.data(), umemArray_nbytes(part));
       call(umemArray_assign, part, alike(part, host.get(), buffer).get());
       finish(umemArray_context(part));
       progress.add(umemArray_nbytes(part));
     });
-  inflater.finish();
+  reader.finish();
 }
 
 void copy_strided(Member const &member, umemArray *array, Progress &progress) {
@@ -150,7 +188,7 @@ void copy_members(std::vector<Member const *> const &members, umemArray *const *
     check_matching(arrays[k], member);
     total += member.nbytes;
     ArrayHandle array = in_order_of(member, arrays[k]);
-    bool const is_run = umemArray_is_c_contiguous(array.get()) && !member.is_compressed();
+    bool const is_run = umemArray_is_c_contiguous(array.get()) && member.is_used_in_place();
     if (is_run && member.nbytes > 0)
       items.push_back({member.source->ctx, member.source->begin + member.offset,
                        umemArray_context(array.get()), umemArray_address(array.get()),
@@ -161,9 +199,9 @@ void copy_members(std::vector<Member const *> const &members, umemArray *const *
   progress.begin(total);
   progress.copy(items);
   for (auto const &[member, array] : others)
-    if (member->is_compressed())
+    if (!member->is_used_in_place())
       of_member(*member, [&, &member = *member, &array = array] {
-        inflate_into(member, array.get(), progress);
+        unpack_into(member, array.get(), progress);
       });
     else
       copy_strided(*member, array.get(), progress);

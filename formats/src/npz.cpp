@@ -289,11 +289,42 @@ std::string read_header(void *ctx, std::uintptr_t adr, std::uint64_t size, umemN
   return text.substr(text.compare(0, function.size(), function) == 0 ? function.size() : 0);
 }
 
+using HeaderBytes = std::array<unsigned char, most_npy>;
+
+/* read_header of bytes in RAM, also of a big-endian array. Such a header says '>', which is in no
+ * other part of one that is right: it is read once more, with '<'. */
+std::string read_header_in(HeaderBytes &bytes, std::uint64_t size, umemNpyHeader &header,
+                           bool &big_endian) {
+  Host host;
+  auto const adr = reinterpret_cast<std::uintptr_t>(bytes.data());
+  std::string const problem = read_header(host.get(), adr, size, header);
+  auto const order = std::find(bytes.begin(), bytes.end(), '>');
+  if (problem.find("is big endian") == std::string::npos || order == bytes.end()) return problem;
+  *order = '<';
+  umemNpyHeader turned = UMEM_NPY_HEADER_INIT;
+  if (!read_header(host.get(), adr, size, turned).empty()) return problem;
+  header = turned;
+  big_endian = true;
+  return "";
+}
+
+/* Only what could be big endian is read to RAM. */
+std::string read_stored_header(Source const &source, Packed const &packed, umemNpyHeader &header,
+                               bool &big_endian) {
+  std::string const problem =
+      read_header(source.ctx, source.begin + packed.offset, packed.size, header);
+  if (problem.find("is big endian") == std::string::npos) return problem;
+  HeaderBytes bytes = {};
+  source.read(packed.offset, bytes.data(),
+              static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size)));
+  return read_header_in(bytes, packed.size, header, big_endian);
+}
+
 /* Inflates as much as a header can have, and reads it. */
 std::string read_compressed_header(Source const &source, Packed const &packed,
-                                   umemNpyHeader &header) {
+                                   umemNpyHeader &header, bool &big_endian) {
   need_zlib();
-  std::array<unsigned char, most_npy> bytes = {};
+  HeaderBytes bytes = {};
   Inflater inflater(source, packed);
   auto const most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size));
   std::size_t have = std::min<std::size_t>(most, 12);
@@ -303,9 +334,7 @@ std::string read_compressed_header(Source const &source, Packed const &packed,
   if (is_long) length |= std::size_t(bytes[10]) << 16 | std::size_t(bytes[11]) << 24;
   std::size_t const wanted = std::min(most, 10 + 2 * is_long + length);
   if (wanted > have) inflater.read(bytes.data() + have, wanted - have);
-  Host host;
-  return read_header(host.get(), reinterpret_cast<std::uintptr_t>(bytes.data()), packed.size,
-                     header);
+  return read_header_in(bytes, packed.size, header, big_endian);
 }
 
 void read_array(Member &member) {
@@ -313,9 +342,8 @@ void read_array(Member &member) {
   Source const &source = *member.source;
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   member.offset = packed.offset;
-  member.problem = packed.compressed
-                       ? read_compressed_header(source, packed, header)
-                       : read_header(source.ctx, source.begin + packed.offset, packed.size, header);
+  member.problem = (packed.compressed ? read_compressed_header : read_stored_header)(
+      source, packed, header, member.big_endian);
   if (!member.problem.empty()) return;
   member.type = header.type;
   member.shape.assign(header.shape, header.shape + header.rank);

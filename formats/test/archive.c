@@ -217,6 +217,13 @@ TEST(compressed_arrays_are_inflated_to_every_context) {
   assert_true(for_each_backend(inflate_on) > 0);
 }
 
+TEST(big_endian_arrays_are_turned_on_every_context) {
+  for (int compressed = 0; compressed < 2; compressed++) {
+    file_size = make_zip(file_bytes, compressed, true);
+    assert_true(for_each_backend(inflate_on) > 0);
+  }
+}
+
 static bool stop_at(void *user, uint64_t done, uint64_t total) {
   assert_int_equal(total, long_bytes);
   return done < *(uint64_t *)user;

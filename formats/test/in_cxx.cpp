@@ -90,6 +90,23 @@ TEST_F(FormatsTest, arrays_are_loaded) {
   EXPECT_THROW(archive.load({"w", "u"}, file), umem::index_error);
 }
 
+TEST_F(FormatsTest, arrays_are_loaded_into_arrays) {
+  umem::Archive const archive(path_);
+  umem::Host const host;
+  std::vector<umem::CArray> const ram = archive.load({"v", "w"}, host);
+  umem::fill(umem::to_array<int, 1>(ram[0]), 0);
+  std::vector<std::uint64_t> dones;
+  archive.load_into({"v"}, {ram[0]}, [&](std::uint64_t done, std::uint64_t) {
+    dones.push_back(done);
+    return true;
+  });
+  EXPECT_EQ(dones, (std::vector<std::uint64_t>{0, umemArray_nbytes(ram[0].get())}));
+  EXPECT_EQ((umem::view<int const, 1>(ram[0])(3)), 7);
+  EXPECT_THROW(archive.load_into({"v", "w"}, {ram[0]}), umem::value_error);
+  EXPECT_THROW(archive.load_into({"w"}, {ram[0]}), umem::type_error);
+  EXPECT_THROW(archive.load_into({"u"}, {ram[0]}), umem::index_error);
+}
+
 TEST_F(FormatsTest, a_file_in_memory_is_read) {
   umem::File const file(path_, "r");
   umem::Archive const archive(file, 0, file.info().capacity);

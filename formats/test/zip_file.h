@@ -37,17 +37,21 @@ static void put_deflated(unsigned char **at, unsigned char const *bytes, size_t 
 }
 
 /* Makes a .npz file of one array of floats, k of element k; returns its length. */
-static size_t make_zip(unsigned char *file, bool compressed) {
+static size_t make_zip(unsigned char *file, bool compressed, bool big_endian) {
   static unsigned char raw[128 + long_bytes];
   char text[118];
-  snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-           long_rows, long_columns);
+  snprintf(text, sizeof text, "{'descr': '%cf4', 'fortran_order': False, 'shape': (%d, %d), }",
+           big_endian ? '>' : '<', long_rows, long_columns);
   memset(raw, ' ', 128);
   memcpy(raw, "\x93NUMPY\1\0\x76\0", 10);
   memcpy(raw + 10, text, strlen(text));
   raw[127] = '\n';
   for (int i = 0; i < long_rows * long_columns; i++)
     memcpy(raw + 128 + 4 * i, &(float){(float)i}, 4);
+  for (unsigned char *number = raw + 128; big_endian && number < raw + sizeof raw; number += 4) {
+    unsigned char const bytes[4] = {number[3], number[2], number[1], number[0]};
+    memcpy(number, bytes, 4);
+  }
   uint32_t const sum = sum_of(raw, sizeof raw);
   size_t const packed = sizeof raw + (compressed ? 5 * ((sizeof raw + 65534) / 65535) : 0);
   unsigned char *at = file;
@@ -82,7 +86,7 @@ static size_t make_zip(unsigned char *file, bool compressed) {
   return (size_t)(at - file);
 }
 
-static inline size_t make_compressed(unsigned char *file) { return make_zip(file, true); }
-static inline size_t make_stored(unsigned char *file) { return make_zip(file, false); }
+static inline size_t make_compressed(unsigned char *file) { return make_zip(file, true, false); }
+static inline size_t make_stored(unsigned char *file) { return make_zip(file, false, false); }
 
 #endif

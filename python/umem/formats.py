@@ -42,7 +42,7 @@ class ArrayInfo:
     file : str
         The path of the file that has the elements; "" if an array of bytes was opened.
     compressed : bool
-        Elements are inflated when they are used: `archive[name]` is a copy in RAM.
+        Or big endian: elements are inflated, or turned, when they are used, and `archive[name]` is a copy in RAM.
     problem : str or None
         Why umem has no array of it, such as text in a .npz file; dtype is then None.
     """
@@ -67,7 +67,8 @@ def _check_built() -> None:
 class Archive(Mapping[str, Array]):
     """A file, or a set of files, of named arrays, opened by `formats.open`: a mapping from names to arrays.
 
-    An array is where its bytes are: nothing is copied or read before it is used. One that is compressed is inflated into RAM.
+    An array is where its bytes are: nothing is copied or read before it is used. One that is compressed is inflated into RAM,
+    and one that is big endian is turned there.
     Arrays live on after `close`.
 
     Attributes

@@ -88,7 +88,7 @@ typedef struct umemArchiveInfo {
   uint64_t offset;
   uint64_t nbytes;     /* of all elements */
   char const *file;    /* the path of the file; "" after umemArchive_read */
-  bool compressed;     /* umemArchive_get makes a copy */
+  bool compressed;     /* or big endian: umemArchive_get makes a copy, in this machine's order */
   char const *problem; /* why umem has no array of it, and type is 0; NULL: it has one */
 } umemArchiveInfo;
 
@@ -121,10 +121,10 @@ UMEM_EXTERN char const *umemArchive_metadata(umemArchive const *archive, size_t 
 /* The array with this name where its bytes are, on the context of the file: nothing is copied or
  * read. It is in C order, or in Fortran order if its .npy header says so, and read-only if the
  * context is. Its first byte may be at any address in old files and in .npz files of NumPy; new
- * ones have elements at multiples of their size. A compressed array is inflated into RAM, and can
- * be written. Release it with umemArray_release. NULL on errors: umemIndexError if there is none;
- * umemTypeError for one with a problem; those of umemArray_take; of a compressed one those of
- * umemArchive_load. */
+ * ones have elements at multiples of their size. A compressed array is inflated into RAM, one of
+ * the other byte order is copied there, and both can be written. Release it with umemArray_release.
+ * NULL on errors: umemIndexError if there is none; umemTypeError for one with a problem; those of
+ * umemArray_take; of a compressed one those of umemArchive_load. */
 UMEM_EXTERN umemArray *umemArchive_get(umemArchive *archive, char const *name,
                                        umemStatusType *status);
 

@@ -126,6 +126,23 @@ public:
     return arrays;
   }
 
+  /* Copies arrays into arrays that exist, on any contexts: umemArchive_load_into. progress and
+   * step: as of load. Throws umem::value_error for another number of arrays than names. */
+  void load_into(std::vector<std::string> const &names, std::vector<CArray> const &arrays,
+                 ArchiveProgress const &progress = {}, std::size_t step = 0) const {
+    if (names.size() != arrays.size())
+      throw value_error(std::to_string(names.size()) + " names and " +
+                        std::to_string(arrays.size()) + " arrays");
+    std::vector<char const *> const texts = pointers_to(names);
+    std::vector<umemArray *> handles;
+    for (CArray const &array : arrays) handles.push_back(array.get());
+    detail::with_progress(umemArchiveOptions(UMEM_ARCHIVE_OPTIONS_INIT), progress, step,
+                          [&](auto *options) {
+                            detail::status_call(umemArchive_load_into, c_archive(), handles.size(),
+                                                texts.data(), handles.data(), options);
+                          });
+  }
+
   /* Compares arrays with their checksums: umemArchive_check. progress and step: as of load. */
   void check(std::vector<std::string> const &names, ArchiveProgress const &progress = {},
              std::size_t step = 0) const {
