@@ -40,6 +40,9 @@ using Call = std::function<void()>;
 
 int rounds = 100;
 std::string wanted; /* in the name of a row */
+/* Rows whose types know less than the loop over raw pointers that a program would write: by hand
+ * they have strides in memory, too. */
+std::string const harder = "any strides: ";
 volatile double sink;
 
 double time_of(Call const &call, int repeats) {
@@ -76,6 +79,18 @@ APART void add_row_raw(double *to, index_t s, double const *from, index_t t, ind
   for (index_t j = 0; j < n; j++) to[i * s + j] += from[i * t + j];
 }
 
+/* With what a function for any views knows: strides in memory. */
+template <class Type, int Rank> struct Raw {
+  Type *data;
+  index_t extents[Rank], strides[Rank];
+};
+APART void add_row_raw_strides(Raw<double, 2> const &to, Raw<double const, 2> const &from,
+                               index_t i) {
+  for (index_t j = 0, n = to.extents[1]; j < n; j++)
+    to.data[i * to.strides[0] + j * to.strides[1]] +=
+        from.data[i * from.strides[0] + j * from.strides[1]];
+}
+
 template <class Pixels> APART void brighten(Pixels const &x) {
   for (index_t i = 0, n = x.extent(0); i < n; i++)
     for (index_t j = 0, m = x.extent(1); j < m; j++)
@@ -85,6 +100,15 @@ APART void brighten_raw(float *x, index_t n, index_t m, index_t s) {
   for (index_t i = 0; i < n; i++)
     for (index_t j = 0; j < m; j++)
       for (index_t c = 0; c < 3; c++) x[i * s + j * 3 + c] = x[i * s + j * 3 + c] * 0.5f + 1;
+}
+
+APART void brighten_raw_strides(Raw<float, 3> const &x) {
+  for (index_t i = 0, n = x.extents[0]; i < n; i++)
+    for (index_t j = 0, m = x.extents[1]; j < m; j++)
+      for (index_t c = 0; c < 3; c++) {
+        float &element = x.data[i * x.strides[0] + j * x.strides[1] + c * x.strides[2]];
+        element = element * 0.5f + 1;
+      }
 }
 
 template <class To, class From>
@@ -115,6 +139,18 @@ APART void heat_raw(float *to, float const *u, index_t n) {
                                  u[at + 1] - 6 * u[at]);
       }
 }
+APART void heat_raw_views(Raw<float, 3> const &to, Raw<float const, 3> const &u) {
+  auto const at = [](auto const &x, index_t i, index_t j, index_t k) -> auto & {
+    return (x.data + i * x.strides[0] + j * x.strides[1])[k * x.strides[2]];
+  };
+  for (index_t i = 1; i + 1 < to.extents[0]; i++)
+    for (index_t j = 1; j + 1 < to.extents[1]; j++)
+      for (index_t k = 1; k + 1 < to.extents[2]; k++)
+        at(to, i, j, k) =
+            at(u, i, j, k) + 0.1f * (at(u, i - 1, j, k) + at(u, i + 1, j, k) + at(u, i, j - 1, k) +
+                                     at(u, i, j + 1, k) + at(u, i, j, k - 1) + at(u, i, j, k + 1) -
+                                     6 * at(u, i, j, k));
+}
 /* Seven points with what a function for any two arrays knows: the strides of each. */
 struct RowsAndPlanes {
   index_t plane, row;
@@ -141,10 +177,14 @@ void views() {
     umem::View<double, 2, umem::UnitStride> const unit = u;
     umem::View<double const, 2, umem::UnitStride> const read = v;
     Call const raw = [&] { add_row_raw(u->data, n, v->data, n, 1, n); };
+    std::string const name = "row of " + std::to_string(n);
     row(
-        "row of " + std::to_string(n) + ", View", [&] { add_row(*u, *v, 1); }, raw);
+        name + ", UnitStride", [&] { add_row(unit, read, 1); }, raw);
+    Raw<double, 2> const any{u->data, {4, n}, {n, 1}};
+    Raw<double const, 2> const any_read{v->data, {4, n}, {n, 1}};
     row(
-        "row of " + std::to_string(n) + ", UnitStride", [&] { add_row(unit, read, 1); }, raw);
+        harder + name + ", View", [&] { add_row(*u, *v, 1); },
+        [&] { add_row_raw_strides(any, any_read, 1); });
   }
 
   auto image = umem::Array<float, 3>::full({100, 100, 3}, 1);
@@ -152,9 +192,11 @@ void views() {
   umem::View<float, 3, umem::FixedExtents<dynamic, dynamic, 3>> const fixed = pixels;
   Call const raw_image = [&] { brighten_raw(pixels->data, 100, 100, 300); };
   row(
-      "RGB of 100^2, View", [&] { brighten(*pixels); }, raw_image);
-  row(
       "RGB of 100^2, FixedExtents<,, 3>", [&] { brighten(fixed); }, raw_image);
+  Raw<float, 3> const any_image{pixels->data, {100, 100, 3}, {300, 3, 1}};
+  row(
+      harder + "RGB of 100^2, View", [&] { brighten(*pixels); },
+      [&] { brighten_raw_strides(any_image); });
 
   auto one = umem::Array<float, 3>::full({60, 60, 60}, 1), other = one;
   RowsAndPlanes const strides{3600, 60};
@@ -178,7 +220,13 @@ void views() {
   umem::View<float, 3, umem::UnitStride> const unit = to;
   umem::View<float const, 3, umem::UnitStride> const read = u;
   row(
-      "heat of 60^3, UnitStride by reference", [&] { heat(unit, read); }, raw_heat);
+      "heat of 60^3, UnitStride by reference", [&] { heat(unit, read); },
+      [&] { heat_raw_strides(first, strides, second, strides, 60); });
+  Raw<float, 3> const any{first, {60, 60, 60}, {3600, 60, 1}};
+  Raw<float const, 3> const any_read{second, {60, 60, 60}, {3600, 60, 1}};
+  row(
+      harder + "heat of 60^3, View by reference", [&] { heat(*to, *u); },
+      [&] { heat_raw_views(any, any_read); });
 }
 
 /* ---- calls of umem with functors ---- */
@@ -203,6 +251,12 @@ APART void axpy(umem::Array<Type, 1> const &x, umem::Array<Type, 1> &y, Type a) 
 }
 template <class Type> APART void axpy_raw(Type const *x, Type *y, index_t n, Type a) {
   for (index_t i = 0; i < n; i++) y[i] += a * x[i];
+}
+
+/* As a functor has the factor. */
+template <class Type> APART void axpy_raw_of(Type const *x, Type *y, index_t n, Type const &a) {
+  Type const factor = a; /* which no loop writes */
+  for (index_t i = 0; i < n; i++) y[i] += factor * x[i];
 }
 
 APART void squares(umem::Array<double, 1> const &x, umem::Array<double, 1> const &y,
@@ -272,15 +326,19 @@ void calls() {
   using Complex = std::complex<double>;
   auto x = umem::Array<Complex, 1>::full({100000}, Complex(1, 1)), y = x;
   Complex *const from = pointer(x), *const to = pointer(y);
+  Complex const factor(1e-9, 0);
   row(
-      "complex axpy of 1e5, for_each", [&] { axpy(x, y, Complex(1e-9, 0)); },
-      [&] { axpy_raw(from, to, 100000, Complex(1e-9, 0)); });
+      "complex axpy of 1e5, for_each", [&] { axpy(x, y, factor); },
+      [&] { axpy_raw(from, to, 100000, factor); });
+  row(
+      "the same, by hand with the factor in memory", [&] { axpy(x, y, factor); },
+      [&] { axpy_raw_of(from, to, 100000, factor); });
 
   auto grid = umem::Array<double, 2>::full({1000, 1000}, 1);
   double *const first = grid.host(umem::write)->data;
   Call const by_hand = [&] { increment_raw(first, 1000, 1000); };
   row(
-      "elements() of 1000^2, View", [&] { increment(*grid.host(umem::write)); }, by_hand);
+      "elements() of 1000^2", [&] { increment(grid.host(umem::write)); }, by_hand);
   row(
       "visit_elements of 1000^2, View", [&] { increment_visited(*grid.host(umem::write)); },
       by_hand);

@@ -168,7 +168,6 @@ void view_heat(View<float, 3, umem::UnitStride> const &to,
         to(i, j, k) = u(i - 1, j, k) + u(i + 1, j, k) + u(i, j - 1, k) + u(i, j + 1, k) +
                       u(i, j, k - 1) + u(i, j, k + 1);
 }
-
 /* All elements, one after the other. */
 void raw_elements(double *u, ptrdiff_t n, ptrdiff_t m) {
   for (double *x = u, *end = u + n * m; x != end; x++) *x += 1;
@@ -176,7 +175,7 @@ void raw_elements(double *u, ptrdiff_t n, ptrdiff_t m) {
 void view_elements(View<double, 2, umem::RowMajor> const &u) {
   for (double &x : umem::elements(u)) x += 1;
 }
-#if !defined(__clang__) /* which makes no two loops of one */
+#if !defined(__clang__) /* whose loop for other strides than 1 is longer: see machine_loops.cpp */
 void raw_elements_of_rows(Raw const *u) {
   double *data = u->data;
   ptrdiff_t n = u->extents[0], m = u->extents[1], s = u->strides[0], t = u->strides[1];

@@ -4,6 +4,7 @@
  *
  * With SPOILED no loop of umem is what it should be: functors stay calls. */
 #include <umem/array.hpp>
+#include <umem/elements.hpp>
 #include <umem/fill.hpp>
 #include <umem/for_each.hpp>
 #include <umem/functional.hpp>
@@ -205,6 +206,31 @@ void raw_sum_along(double const *x, double *to, ptrdiff_t n, ptrdiff_t m) {
 }
 void call_sum_along(View<double const, 2> const &x, View<double, 1> const &to) {
   umem::sum_along(on_host, x, 0, to);
+}
+/* Four points by indices of guards, whose strides are in memory. */
+void raw_guards(double *w, double const *u, ptrdiff_t nx, ptrdiff_t ny) {
+  for (ptrdiff_t i = 1; i < nx - 1; i++)
+    for (ptrdiff_t j = 1; j < ny - 1; j++)
+      w[i * ny + j] = 0.5 * (u[(i - 1) * ny + j] + u[(i + 1) * ny + j] + u[i * ny + (j - 1)] +
+                             u[i * ny + (j + 1)]);
+}
+void call_guards(umem::HostGuard<double, 2> const &w, umem::HostGuard<double const, 2> const &u) {
+  for (ptrdiff_t i = 1; i < w.extent(0) - 1; i++)
+    for (ptrdiff_t j = 1; j < w.extent(1) - 1; j++)
+      w(i, j) = 0.5 * (u(i - 1, j) + u(i + 1, j) + u(i, j - 1) + u(i, j + 1));
+}
+/* A loop over all elements: two loops, of which the inner one has vectors. */
+void raw_elements(double *x, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) x[i] += 1;
+}
+void call_elements(View<double, 2> const &view) {
+  for (double &x : umem::elements(view)) x += 1;
+}
+void raw_elements_3d(float *x, ptrdiff_t n) {
+  for (ptrdiff_t i = 0; i < n; i++) x[i] += 1;
+}
+void call_elements_3d(View<float, 3> const &view) {
+  for (float &x : umem::elements(view)) x += 1;
 }
 #endif
 }

@@ -116,7 +116,7 @@ public:
 
   /* As those of View. */
   template <class... Indices> UMEM_CHECKED Type &operator()(Indices... i) const noexcept {
-    return view()(i...);
+    return view_type::template access<true>(view(), i...);
   }
   UMEM_CHECKED Type &operator[](index_t i) const noexcept { return view()[i]; }
   template <class... Indices> Type &at(Indices... i) const { return view_.at(i...); }

@@ -13,12 +13,24 @@
 #include <umem/layout.hpp>
 
 namespace umem {
+namespace detail {
+
+/* 0 or 1. Clang computes with a bool member as a number of eight bits. For each way to a branch it
+ * makes a branch of its own only where the condition is one bit. */
+#if defined(__clang__) && defined(__BITINT_MAXWIDTH__) && !defined(__CUDACC__)
+__extension__ typedef unsigned _BitInt(1) Bit;
+#else
+using Bit = bool;
+#endif
+
+} // namespace detail
 
 /* A random access iterator over the elements of a view in C order. ++ and -- cost as much as a loop
  * over indices; += and [] divide once for each dimension.
  *
- * Inside of a row ++ leaves more_ alone, and to compare with the end reads nothing else: so GCC
- * makes two nested loops of one over all elements, and the inner one has vector instructions. */
+ * To compare with the end reads nothing but more_, and inside of a row ++ leaves it alone for GCC
+ * and sets it for Clang: so they make two nested loops of one over all elements, and the inner one
+ * has vector instructions. */
 template <class Type, int Rank>
 class ElementIterator : public detail::NumberedIterator<ElementIterator<Type, Rank>, Type> {
 public:
@@ -53,7 +65,10 @@ public:
   UMEM_FUNCTION constexpr ElementIterator &operator++() noexcept {
     i_++;
     offset_ += strides_.at[last];
-    if (UMEM_RARELY(--left_ == 0)) next_row();
+    if (UMEM_RARELY(--left_ == 0))
+      next_row();
+    else
+      set_more(true);
     return *this;
   }
   UMEM_FUNCTION constexpr ElementIterator &operator--() noexcept {
@@ -93,18 +108,25 @@ private:
     at_.at[0] = extents_.at[0];
     offset_ = at_.at[0] * strides_.at[0];
   }
+  /* After a step forward: for GCC a write only where it changes more_. */
+  UMEM_FUNCTION constexpr void set_more(bool more) noexcept {
+    if constexpr (!std::is_same_v<detail::Bit, bool>)
+      more_ = more;
+    else if (!more)
+      more_ = false;
+  }
   /* From after the last element of a row to the first of the next one, and back. */
   UMEM_FUNCTION constexpr void next_row() noexcept {
     left_ = length();
     offset_ -= left_ * strides_.at[last];
     for (int k = Rank - 2; k >= 0; k--) {
       offset_ += strides_.at[k];
-      if (++at_.at[k] < extents_.at[k]) return;
-      if (k == 0) break; /* the end has extents_[0] as first index */
+      if (++at_.at[k] < extents_.at[k] || k == 0)
+        break; /* the end has extents_[0] as first index */
       offset_ -= at_.at[k] * strides_.at[k];
       at_.at[k] = 0;
     }
-    more_ = false;
+    set_more(at_.at[0] != extents_.at[0]);
   }
   UMEM_FUNCTION constexpr void previous_row() noexcept {
     for (int k = Rank - 2; k >= 0; k--) {
@@ -123,8 +145,8 @@ private:
   Extents<Rank> at_;   /* the indices of the row of element i_ */
   index_t offset_ = 0; /* of this element from data_ */
   index_t i_ = 0;
-  bool more_ = false; /* not at the end */
-  index_t left_ = 0;  /* elements of the row from this one on */
+  detail::Bit more_ = false; /* not at the end */
+  index_t left_ = 0;         /* elements of the row from this one on */
 };
 
 namespace detail {

@@ -311,9 +311,17 @@ template <class PlaceType, class Function, class... Uses>
       uses...);
 }
 
+/* Clang then keeps the operands in registers; GCC optimises the loop better apart. */
+#if defined(__clang__)
+#define UMEM_LOOP UMEM_ALWAYS_INLINE
+#else
+#define UMEM_LOOP
+#endif
+
 /* f(element of each use) */
 template <class PlaceType, class Function, class... Uses>
-void loop(Called const &function, PlaceType const &place, Function const &f, Uses const &...uses) {
+UMEM_LOOP void loop(Called const &function, PlaceType const &place, Function const &f,
+                    Uses const &...uses) {
   check_ranks<Uses...>();
   if constexpr (are_allowed<Uses...>()) {
     if constexpr (may_be_in_ram<PlaceType, Uses...>)

@@ -238,14 +238,7 @@ public:
 
   template <class... Indices>
   UMEM_FUNCTION UMEM_CHECKED constexpr Type &operator()(Indices... i) const noexcept {
-    if constexpr (Base::template are_indices<Indices...>) {
-      UMEM_ASSERT_INDICES(Base::contains(i...), Base::as_indices(i...), *this);
-      UMEM_ASSERT_GUARDED(this->data);
-      return Base::element(*this, std::make_integer_sequence<int, Rank>(),
-                           static_cast<index_t>(i)...);
-    } else {
-      return Base::operator()(i...);
-    }
+    return Base::template access<false>(*this, i...);
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr Type &operator()(Extents<Rank> const &i) const noexcept {
     UMEM_ASSERT_INDICES(Base::contains(i), i, *this);
@@ -340,6 +333,9 @@ private:
 
   UMEM_FUNCTION constexpr index_t stride_of(int k) const noexcept {
     return Rules::stride(k, Rank) != dynamic ? Rules::stride(k, Rank) : this->strides.at[k];
+  }
+  UMEM_FUNCTION static constexpr index_t known_stride(int k) noexcept {
+    return Rules::stride(k, Rank);
   }
   template <int k> UMEM_FUNCTION UMEM_CHECKED constexpr index_t nth_stride() const noexcept {
     constexpr index_t stride = Rules::stride(k, Rank);

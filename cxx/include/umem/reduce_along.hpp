@@ -84,8 +84,8 @@ void host_along_lines(Op &op, Function &functor, Result const &init, index_t n, 
 
 /* Positions of extremes: values and positions in arrays of their own, which compilers vectorise. */
 template <class Result, class OutType, bool largest_value, class Type>
-void host_along_strip(FirstExtreme<largest_value> &, index_t n, index_t count, index_t across,
-                      index_t along, OutType *out, index_t out_stride, Type const *in) {
+void host_extremes_strip(FirstExtreme<largest_value> &, index_t n, index_t count, index_t across,
+                         index_t along, OutType *out, index_t out_stride, Type const *in) {
   constexpr index_t strip = 256;
   alignas(vector_bytes) alignas(Type) Type value[strip];
   alignas(vector_bytes) index_t number[strip];
@@ -104,12 +104,45 @@ void host_along_strip(FirstExtreme<largest_value> &, index_t n, index_t count, i
   for (index_t l = 0; l < n; l++) out[l * out_stride] = static_cast<OutType>(number[l]);
 }
 
+/* Element m of the line of output l. Step: a number, or 1 as a constant for the compiler. */
+template <class Step, class Type> struct Lines {
+  Type const *first;
+  Step across;
+  index_t along;
+  UMEM_ALWAYS_INLINE Type const &operator()(index_t l, index_t m) const noexcept {
+    return first[m * along + l * across];
+  }
+};
+
+/* Outputs [0, n) of lines with many elements. With vectors of 16 bytes two elements of each at a
+ * time, so that values are read and written half as often; with longer ones the memory of the
+ * elements is the limit, which is read fastest in its order. */
+#if defined(__AVX__)
+inline constexpr bool two_of_each = false;
+#else
+inline constexpr bool two_of_each = true;
+#endif
+template <class Op, class Function, class Result, class... Inputs>
+UMEM_ALWAYS_INLINE void host_along_strip(Op &op, Function &functor, Result const &init, index_t n,
+                                         index_t count, Result *value, Inputs const... in) {
+  auto const join = [&](Result const &before, index_t l, index_t m) {
+    return static_cast<Result>(op(before, static_cast<Result>(functor(in(l, m)...))));
+  };
+  for (index_t l = 0; l < n; l++) value[l] = init;
+  index_t m = 0;
+  for (; two_of_each && m + 1 < count; m += 2)
+    for (index_t l = 0; l < n; l++) value[l] = join(join(value[l], l, m), l, m + 1);
+  for (; m < count; m++)
+    for (index_t l = 0; l < n; l++) value[l] = join(value[l], l, m);
+}
+
 /* Computes outputs [begin, end) of a row. Loop 0 of `row` is over outputs, loop 1 over the
  * elements of each output. */
 template <class Result, class Op, class Function, class OutType, class... Types, int... Nth>
 void host_along_row(Op &op, Function &functor, Result const &init, index_t begin, index_t end,
                     LoopLayout<2, sizeof...(Types)> const &row, std::integer_sequence<int, Nth...>,
                     OutType *out, index_t out_stride, Types const *...in) {
+  using Unit = std::integral_constant<index_t, 1>;
   constexpr index_t bytes = sizeof(Result);
   constexpr index_t strip = takes_position<Function> ? 256 : bytes > 64 ? 128 : 8192 / bytes;
   alignas(vector_bytes) alignas(Result)
@@ -123,21 +156,16 @@ void host_along_row(Op &op, Function &functor, Result const &init, index_t begin
   for (index_t first = begin; first < end; first += strip) {
     index_t const n = end - first < strip ? end - first : strip;
     if constexpr (takes_position<Function>) {
-      host_along_strip<Result>(op, n, count, across[0], along[0], out + first * out_stride,
-                               out_stride, (in + first * across[Nth])...);
+      host_extremes_strip<Result>(op, n, count, across[0], along[0], out + first * out_stride,
+                                  out_stride, (in + first * across[Nth])...);
     } else {
-      for (index_t l = 0; l < n; l++) value[l] = init;
-      for (index_t m = 0; m < count; m++) {
-        if (((across[Nth] == 1) && ...))
-          for (index_t l = 0; l < n; l++)
-            value[l] = static_cast<Result>(
-                op(value[l], static_cast<Result>(functor(in[m * along[Nth] + first + l]...))));
-        else
-          for (index_t l = 0; l < n; l++)
-            value[l] = static_cast<Result>(op(
-                value[l],
-                static_cast<Result>(functor(in[m * along[Nth] + (first + l) * across[Nth]]...))));
-      }
+      if (((across[Nth] == 1) && ...))
+        host_along_strip(op, functor, init, n, count, value,
+                         Lines<Unit, Types>{in + first, {}, along[Nth]}...);
+      else
+        host_along_strip(
+            op, functor, init, n, count, value,
+            Lines<index_t, Types>{in + first * across[Nth], across[Nth], along[Nth]}...);
       for (index_t l = 0; l < n; l++)
         out[(first + l) * out_stride] = static_cast<OutType>(value[l]);
     }

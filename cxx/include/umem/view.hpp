@@ -30,6 +30,19 @@ UMEM_FUNCTION constexpr index_t distance(Extents<Rank> const &i,
   return result;
 }
 
+/* The pointer itself, as a call that makes no instruction. GCC makes a second loop, with vector
+ * instructions, where one factor of an address may be a stride of 1. It would take the index of an
+ * outer loop for one if this loop reads strides from memory, as those of a guard are: behind a call
+ * it looks for none. */
+template <class Type> UMEM_FUNCTION UMEM_CHECKED inline Type *as_start_of_row(Type *row) noexcept {
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && defined(__OPTIMIZE__)
+  auto const same = __builtin_assume_aligned(row, 1);
+  return static_cast<Type *>(const_cast<void *>(static_cast<void const *>(same)));
+#else
+  return row;
+#endif
+}
+
 /* Extents, strides, ghost cells and the position of element (0, ..., 0). Numbers count elements.
  * Functions that return layouts throw on the host and assert on the device. */
 template <int Rank> struct StridedLayout {
@@ -263,6 +276,7 @@ UMEM_FUNCTION constexpr auto sliced(StridedLayout<Rank> const &layout, Slices co
 
 struct Strided;
 struct UnitStride;
+enum class Side;
 
 template <class Type, int Rank, class Layout = Strided> class View;
 
@@ -319,14 +333,7 @@ public:
   /* The element at Rank indices. Checked if UMEM_CHECKS is 1. */
   template <class... Indices>
   UMEM_FUNCTION UMEM_CHECKED constexpr Type &operator()(Indices... i) const noexcept {
-    check_indices<Indices...>();
-    if constexpr (are_indices<Indices...>) {
-      UMEM_ASSERT_INDICES(contains(i...), as_indices(i...), *this);
-      UMEM_ASSERT_GUARDED(data);
-      return element(*this, std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...);
-    } else {
-      return *data;
-    }
+    return access<false>(*this, i...);
   }
   UMEM_FUNCTION UMEM_CHECKED constexpr Type &operator()(Extents<Rank> const &i) const noexcept {
     UMEM_ASSERT_INDICES(contains(i), i, *this);
@@ -503,6 +510,7 @@ public:
 
 private:
   template <class, int, class> friend class View;
+  template <class, int, Side, class> friend class Guard;
 
   template <class... Indices>
   static constexpr bool are_indices = sizeof...(Indices) == Rank &&
@@ -529,17 +537,35 @@ private:
     return i >= low(k) && i < high(k);
   }
 
-  /* The element of a view, whose type may know strides, at indices i. The last index is added to a
-   * pointer to the row: compilers need fewer registers than for one sum of all. GCC has the fewest
-   * if each stride is added to a pointer. */
-  template <class Self, int... Nth, class... Indices>
+  /* The element of a view, whose type may know strides. in_guard: it is a member of a guard. */
+  template <bool in_guard, class Self, class... Indices>
+  UMEM_FUNCTION UMEM_CHECKED static constexpr Type &access(Self const &view,
+                                                           Indices... i) noexcept {
+    check_indices<Indices...>();
+    if constexpr (are_indices<Indices...>) {
+      UMEM_ASSERT_INDICES(view.contains(i...), as_indices(i...), view);
+      UMEM_ASSERT_GUARDED(view.data);
+      return element<in_guard>(view, std::make_integer_sequence<int, Rank>(),
+                               static_cast<index_t>(i)...);
+    } else {
+      return *view.data;
+    }
+  }
+  /* The last index and those with known strides are added to a pointer to the row: compilers need
+   * fewer registers than for one sum of all. GCC has the fewest if each stride is added to a
+   * pointer. */
+  template <bool in_guard, class Self, int... Nth, class... Indices>
   UMEM_FUNCTION UMEM_CHECKED static constexpr Type &
   element(Self const &view, std::integer_sequence<int, Nth...>, Indices... i) noexcept {
-    [[maybe_unused]] constexpr int last = Rank - 1;
     Type *row = view.data;
-    ((row += Nth < last ? i * view.template nth_stride<Nth>() : 0), ...);
-    return row[((Nth == last ? i * view.template nth_stride<Nth>() : 0) + ... + index_t(0))];
+    ((row += of_row<Self, Nth> ? i * view.template nth_stride<Nth>() : 0), ...);
+    if constexpr (in_guard && (of_row<Self, Nth> || ...)) row = detail::as_start_of_row(row);
+    return row[((of_row<Self, Nth> ? 0 : i * view.template nth_stride<Nth>()) + ... + index_t(0))];
   }
+  static constexpr index_t unknown_stride = std::numeric_limits<index_t>::min();
+  UMEM_FUNCTION static constexpr index_t known_stride(int /*k*/) noexcept { return unknown_stride; }
+  template <class Self, int k>
+  static constexpr bool of_row = k < Rank - 1 && Self::known_stride(k) == unknown_stride;
   template <int k> UMEM_FUNCTION UMEM_CHECKED constexpr index_t nth_stride() const noexcept {
     return strides.at[k];
   }
