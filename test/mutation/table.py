@@ -654,6 +654,8 @@ MUTANTS = [
       "maps more pages than it must", first=("unit.pool_pages",)),
     c("pool/pool_block.c", "spans_least = 32 << 20;", "spans_least = 0;", "a small pool has spans of many sizes",
       first=("unit.pool_traces",)),
+    c("pool/pool_block.c", "umem_can(core->upstream, umemDeviceAccessible)", "true", "small blocks of RAM take a lock",
+      first=("unit.pool_chunks",)),
     c("pool/pool_block.c", "  return !add_span(request, umemPoolGrowNot) && find_range(request, umemPoolGrowNot);",
       "  return false;", "holes from when a pool was small stay unused", first=("unit.pool_traces",)),
     c("pool/pool_block.c", "  umemPoolPages_release(core, 0);\n", "", "pages keep the room that a chunk needs",

@@ -81,12 +81,12 @@ static uint64_t const spans_least = 32 << 20;
 
 /* Finds a range of whole units for a block of a wide class alone: in a small pool always. A larger
  * one makes a span of free memory if it can, and places the block alone before it grows. So what is
- * left between blocks from when the pool was small is used. Not in RAM that is mapped, which takes
- * memory only where it is touched. */
+ * left between blocks from when the pool was small is used. Only memory of a GPU and pinned RAM:
+ * other RAM is taken where it is touched, and there heaps need 30 ns for such a block. */
 static bool find_alone(Request *request, umemPoolGrowth growth) {
   umemPoolCore const *core = request->list->core;
-  bool is_touched_later = core->pages && umem_can(core->upstream, umemCpuWritable);
-  if (!umemPoolClass_is_wide(request->class) || is_touched_later) return false;
+  if (!umemPoolClass_is_wide(request->class) || !umem_can(core->upstream, umemDeviceAccessible))
+    return false;
   if (core->reserved < spans_least) return find_range(request, growth);
   return !add_span(request, umemPoolGrowNot) && find_range(request, umemPoolGrowNot);
 }

@@ -72,6 +72,24 @@ static void run_row(size_t least, unsigned bits, size_t live, double held, doubl
 }
 
 COUNTED_TEST(small_blocks) { run_row(256, 8, 1000, 1.6, 0.1); }
+
+/* What a program takes of pinned RAM no other can use. Blocks of more than 8 KiB share what a chunk
+ * has; in other RAM they have spans, and so need no lock. */
+COUNTED_TEST(small_blocks_of_pinned_ram_share_chunks) {
+  enum { size = 10000, class_size = 10240, whole_units = 12288 };
+  uintptr_t spans[2] = {new_block(&pool, size), new_block(&pool, size)};
+  assert_int_equal(spans[1] - spans[0], class_size);
+  umem_free(&pool, spans[0]);
+  umem_free(&pool, spans[1]);
+  assert_ok(umem_trim(&pool, 0));
+  counted.super.capabilities |= umemDeviceAccessible;
+  uintptr_t units[2] = {new_block(&pool, size), new_block(&pool, size)};
+  assert_int_equal(units[1] - units[0], whole_units);
+  umem_free(&pool, units[0]);
+  umem_free(&pool, units[1]);
+  run_row(256, 8, 1000, 1.4, 0.1);
+}
+
 COUNTED_TEST(medium_blocks) { run_row(64 * kibi, 4, 4096, 1.15, 0.1); }
 COUNTED_TEST(blocks_of_all_sizes) { run_row(256, 18, 256, 1.4, 1); }
 COUNTED_TEST(large_blocks) { run_row(mebi, 6, 64, 1.4, 1); }
