@@ -126,7 +126,7 @@ private:
       offset_ -= at_.at[k] * strides_.at[k];
       at_.at[k] = 0;
     }
-    set_more(at_.at[0] != extents_.at[0]);
+    set_more(Rank > 1 && at_.at[0] != extents_.at[0]);
   }
   UMEM_FUNCTION constexpr void previous_row() noexcept {
     for (int k = Rank - 2; k >= 0; k--) {
