@@ -41,6 +41,8 @@ def measure_open(rows, safetensors, many):
     with umem.formats.open(many) as archive, safetensors.safe_open(many, framework="numpy") as file:
         rows.add("get one of 1000, 4 KiB, no copy", "get_tensor", 1, lambda: archive["layer.7"], lambda: file.get_tensor("layer.7"),
                  calls=2000)
+    load_file = module("safetensors.numpy").load_file
+    rows.add("all of 1000 arrays of 4 KiB to RAM", "load_file", 1, lambda: umem.formats.load(many, "host:"), lambda: load_file(many), calls=5)
 
 
 def measure_ram(rows, safetensors, path):

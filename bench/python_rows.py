@@ -29,18 +29,19 @@ ROW = "{:<58} {:<36} {:>8} {:>16} {:>12}  {:<4} {:>10} {:>10}"
 
 
 class Rows:
-    def __init__(self, once):
-        self.once = once
+    def __init__(self, once, longest=LONGEST):
+        """longest: seconds, after which a row takes no more rounds."""
+        self.once, self.longest = once, longest
         self.results = []
         print(ROW.format("operation", "against", "median", "10 to 90 %", "target", "met", "umem", "other"))
 
     def add(self, operation, against, target, ours, theirs, calls=1, rounds=31):
         """target: at most so many times as long; None: any. ours, theirs: functions, of which each round calls so many. A row that takes
-        long ends after LONGEST seconds and one round."""
+        long ends after self.longest seconds and one round."""
         rounds, calls = (1, 1) if self.once else (rounds, calls)
         seconds, begin = ([], []), time.monotonic()
         for number in range(rounds + 1):
-            if number > 1 and time.monotonic() - begin > LONGEST:
+            if number > 1 and time.monotonic() - begin > self.longest:
                 break
             for side, function in enumerate((ours, theirs)):
                 taken = duration(function, calls)

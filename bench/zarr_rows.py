@@ -24,6 +24,7 @@ KINDS = {
     "64-KiB chunks in shards": {"chunks": (1, 128, 128), "shards": (32, 512, 512)},
     "8-MiB chunks of zstd": {"chunks": (8, 512, 512), "compressors": "auto"},
 }
+LONGEST = 2  # seconds of a row: all 24 of a machine with a GPU take about a minute
 PART = slice(3, -3), slice(None), slice(100, 400)
 
 
@@ -114,7 +115,7 @@ def main():
     zarr = module("zarr")
     if not zarr:
         return
-    rows = Rows(arguments.once)
+    rows = Rows(arguments.once, LONGEST)
     cupy = module("cupy") if has_gpu() else None
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as name:

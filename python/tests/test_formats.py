@@ -91,6 +91,13 @@ def test_arrays_are_loaded_to_every_place(place, tmp_path):
             assert array.tolist() == arrays[name].tolist()
 
 
+def test_loading_takes_no_more_memory_than_the_arrays_have(tmp_path):
+    path = tmp_path / "x.safetensors"
+    umem.formats.save(path, {"a": umem.zeros((256, 1024), "float32")})
+    loaded = umem.formats.load(path, umem.Limit(umem.Host(), "1025K"))
+    assert loaded["a"].shape == (256, 1024)
+
+
 def test_arrays_are_loaded_into_parts(place, tmp_path):
     arrays = make_arrays()
     archive = umem.formats.open(write_by_safetensors(tmp_path / "x.safetensors", arrays))

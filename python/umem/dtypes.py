@@ -188,7 +188,7 @@ def _find(given: Any) -> int | DType:
 
 
 def _make(number: int) -> DType:
-    return _dtypes.setdefault(number, DType(number))
+    return _dtypes.get(number) or _dtypes.setdefault(number, DType(number))
 
 
 def dtype(given: Any) -> DType:

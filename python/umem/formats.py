@@ -132,9 +132,10 @@ class Archive(Mapping[str, Array]):
             Compressed elements are damaged.
         """
         where = _core._find_place("host:" if place is None else place)
-        infos = [self.info(name) for name in (self if names is None else names)]
-        made = {info.name: _empty(info, where) for info in infos}
-        self._core.load_into(list(made), list(made.values()), _as_function(progress), size(step, "step"))
+        chosen = list(self if names is None else names)
+        core = self._opened(*chosen)
+        made = {name: _empty(name, core.info(name), where) for name in chosen}
+        core.load_into(list(made), list(made.values()), _as_function(progress), size(step, "step"))
         return made
 
     def load_into(self, arrays: Mapping[str, Array], *, progress: typing.Any = None, step: int | str = 0) -> None:
@@ -174,12 +175,14 @@ class Archive(Mapping[str, Array]):
         self.close()
 
 
-def _empty(info: ArrayInfo, place: typing.Any) -> Array:
+def _empty(name: str, info: typing.Any, place: typing.Any) -> Array:
     """A new array in the order of the file."""
-    if info.dtype is None:
-        fail(f"{info.name!r}: {info.problem}", 5)
-    made = _core.empty(info.shape[::-1], info.dtype, place).T
-    return made if made.strides == info.strides else _core.empty(info.shape, info.dtype, place)
+    number, shape, strides, *_, problem = info
+    if not number:
+        fail(f"{name!r}: {problem}", 5)
+    dtype = dtypes._make(number)
+    made = _core.empty(shape, dtype, place)
+    return made if made.strides == strides else _core.empty(shape[::-1], dtype, place).T
 
 
 def open(source: Path | Array) -> Archive:
