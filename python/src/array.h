@@ -369,11 +369,12 @@ inline nb::object place_or_host(nb::handle place) {
 }
 
 /* Where a result of array is if None is named: on its place, or in RAM if that may outlive the
- * process. */
+ * process, or cannot be written. */
 inline nb::object place_of_result(Array &array, nb::handle named) {
   if (!named.is_none()) return find_new_place(named);
-  return nb::borrow(Look(array).context()->can(umemShared) ? default_host()
-                                                           : nb::handle(array.place));
+  Look look(array);
+  bool is_own = look.context()->can(umemWritable) && !look.context()->can(umemShared);
+  return nb::borrow(is_own ? nb::handle(array.place) : default_host());
 }
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <cfenv>
 #include <chrono>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
 
@@ -137,8 +138,11 @@ class Pieces {
   std::atomic<size_t> next_{0};
   std::atomic<int> raised_{0}; /* exceptions of floating-point numbers */
   std::atomic<bool> failed_{false};
-  std::mutex lock_; /* of error_ */
+  std::mutex lock_; /* of these: */
+  std::condition_variable left_;
   std::exception_ptr error_;
+  index_t helpers_ = 0;  /* other threads that do pieces */
+  bool is_open_ = false; /* they may begin */
   Clock::time_point end_of_round_;
 
   static bool can_share(Context const *context) {
@@ -166,6 +170,7 @@ class Pieces {
 
   /* Pieces that no other thread does; at least one, so that a busy machine makes progress, too. */
   template <class Each> void run(Each const &each) {
+    EndsWith ends_with(failed_);
     try {
       std::unique_ptr<char[]> buffer(is_ram_ ? nullptr : new char[step_ * itemsize_]);
       do {
@@ -177,6 +182,38 @@ class Pieces {
         each(piece, x, static_cast<index_t>(n), static_cast<index_t>(first));
         raised_ |= std::fetestexcept(FE_OVERFLOW | FE_INVALID);
       } while (!failed_ && Clock::now() < end_of_round_);
+    } catch (...) {
+      fail();
+    }
+  }
+
+  template <class Each> void help(Each const &each) {
+    {
+      std::lock_guard<std::mutex> guard(lock_);
+      if (!is_open_) return;
+      helpers_++;
+    }
+    run(each);
+    std::lock_guard<std::mutex> guard(lock_);
+    helpers_--;
+    left_.notify_all();
+  }
+
+  /* A helper may wait for a server, and only this thread is asked for signals. */
+  void wait_for_helpers() {
+    std::unique_lock<std::mutex> guard(lock_);
+    while (!left_.wait_for(guard, round_time, [this] { return !helpers_; })) {
+      guard.unlock();
+      look_for_signals();
+      guard.lock();
+    }
+    is_open_ = false;
+  }
+
+  void look_for_signals() {
+    try {
+      Gil gil;
+      if (PyErr_CheckSignals()) throw nb::python_error();
     } catch (...) {
       fail();
     }
@@ -199,9 +236,14 @@ public:
     auto const threads = static_cast<index_t>(std::min<size_t>(threads_, count()));
     while (next_ < count() && !failed_) {
       end_of_round_ = Clock::now() + round_time;
+      is_open_ = true;
       {
         Unlock unlock;
-        umem::detail::on_threads(threads, [&](index_t) { run(each); });
+        umem::detail::on_threads(threads, [&](index_t number) {
+          if (number) return help(each);
+          run(each);
+          wait_for_helpers();
+        });
       }
       if (PyErr_CheckSignals()) throw nb::python_error();
     }

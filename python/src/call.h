@@ -2,6 +2,7 @@
 #ifndef UMEM_PYTHON_CALL_H
 #define UMEM_PYTHON_CALL_H
 
+#include <atomic>
 #include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -31,6 +32,18 @@ void keep_exception() noexcept;
 
 /* Whether a callback of this thread has raised. */
 bool has_exception() noexcept;
+
+/* In its life, calls of this thread that wait for a server end once `ended` is true: this thread
+ * works for a call of another one, which has failed. */
+class EndsWith {
+  std::atomic<bool> const *before_;
+
+public:
+  explicit EndsWith(std::atomic<bool> const &ended) noexcept;
+  ~EndsWith();
+  EndsWith(EndsWith const &) = delete;
+  EndsWith &operator=(EndsWith const &) = delete;
+};
 
 /* The lock of the module's own tables: which arrays a place has, what an array and a place stand
  * for, locks of arrays, callbacks. In builds with the GIL this does nothing, as the GIL is the

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
+#include <utility>
 
 /* ---- retry ---- */
 
@@ -185,8 +186,18 @@ static void log_decisions(int file, int level) {
   umem_set_decision_hook(static_cast<umemDecision>(level), write_decision, &own);
 }
 
-/* While a call waits for a server: Ctrl-C, and what handlers of other signals raise, ends it. */
+/* ---- calls that wait for a server ---- */
+
+static thread_local std::atomic<bool> const *ended_call;
+
+EndsWith::EndsWith(std::atomic<bool> const &ended) noexcept
+    : before_(std::exchange(ended_call, &ended)) {}
+
+EndsWith::~EndsWith() { ended_call = before_; }
+
+/* Ctrl-C, and what handlers of other signals raise, ends them. */
 static bool look_for_signals(void *) noexcept {
+  if (ended_call && *ended_call) return false;
   if (!Py_IsInitialized()) return true;
   Gil gil;
   if (has_exception()) return false;

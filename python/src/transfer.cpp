@@ -227,18 +227,40 @@ struct Transfer {
   umemTransfer *handle = nullptr; /* NULL: there was nothing to copy */
   std::optional<Hold> dst, src;   /* their memory stays until the transfer has ended */
   Pairs pairs;                    /* of a list */
+  bool is_left = false;           /* a signal has ended a wait */
 
   Transfer() = default;
   Transfer(Transfer const &) = delete;
   Transfer &operator=(Transfer const &) = delete;
   ~Transfer() {
     uint64_t before = umem_thread_failures();
-    {
-      Unlock unlock(!umemTransfer_poll(handle));
-      umemTransfer_release(handle);
-    }
-    if (umem_thread_failures() != before) report_failure("umem.Transfer");
+    if (is_left) umemTransfer_cancel(handle);
+    while (!wait_step(step)) look_for_signals();
+    umemTransfer_release(handle);
+    if (umem_thread_failures() != before && !is_left) report_failure("umem.Transfer");
   }
+
+  /* Whether it has ended, after at most so many seconds. */
+  bool wait_step(double seconds) {
+    if (umemTransfer_poll(handle)) return true;
+    Unlock unlock;
+    return umemTransfer_wait_for(handle, static_cast<uint64_t>(seconds * 1e9));
+  }
+
+  /* Ctrl-C cancels what nothing refers to any more. It is raised when Python goes on. */
+  void look_for_signals() {
+    nb::error_scope raised; /* the object may go because of an exception */
+    if (PyErr_CheckSignals() == 0) return;
+    is_left = true;
+    umemTransfer_cancel(handle);
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+      PyErr_SetInterrupt();
+    else
+      PyErr_WriteUnraisable(nullptr);
+    PyErr_Clear();
+  }
+
+  static constexpr double step = 0.05; /* from look to look */
 };
 
 } // namespace
@@ -283,18 +305,16 @@ static void start(Transfer *self, Array &dst, Array &src) {
 
 /* In steps, between which Ctrl-C is looked for. */
 static bool wait(Transfer &self, nb::handle timeout) {
-  double const step = 0.05;
   double rest = timeout.is_none() ? HUGE_VAL : PyFloat_AsDouble(timeout.ptr());
   if (PyErr_Occurred()) throw nb::python_error();
   bool ended = umemTransfer_poll(self.handle);
   while (!ended && rest > 0) {
-    double seconds = rest < step ? rest : step;
-    {
-      Unlock unlock;
-      ended = umemTransfer_wait_for(self.handle, static_cast<uint64_t>(seconds * 1e9));
-    }
+    double seconds = rest < Transfer::step ? rest : Transfer::step;
+    ended = self.wait_step(seconds);
     rest -= seconds;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    if (PyErr_CheckSignals() == 0) continue;
+    self.is_left = true;
+    throw nb::python_error();
   }
   if (!ended || !self.handle) return ended;
   Call call;
@@ -459,7 +479,7 @@ void bind_transfers(nb::module_ &m) {
            "ended.\n\n"
            "Raises the failure of the copy; umem.CancelledError if it was cancelled before its "
            "last byte.\n"
-           "After Ctrl-C the copy goes on.")
+           "After Ctrl-C the copy goes on, until nothing refers to the object.")
       .def(
           "cancel", [](Transfer &self) { umemTransfer_cancel(self.handle); },
           "Ends the copy after what a thread is copying now. Does not wait for that. progress "

@@ -1,8 +1,11 @@
 """Places behind a URL: objects of a web server that the test starts."""
 import contextlib
 import http.server
+import os
 import re
+import signal
 import threading
+import time
 
 import pytest
 
@@ -25,6 +28,10 @@ class Object(http.server.BaseHTTPRequestHandler):
         if not found or self.path.startswith("/missing"):
             self.send_error(404 if found else 400)
             return
+        if server.is_silent:
+            server.ended.wait(60)
+            self.close_connection = True
+            return
         first, last = map(int, found.groups())
         part = server.bytes[first:last + 1]
         self.send_response(206)
@@ -41,10 +48,12 @@ def server():
     """A web server of 40,000 numbers of int32."""
     found = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Object)
     found.bytes, found.etag, found.heads = umem.arange(40000, dtype="int32").tobytes(), '"1"', []
+    found.is_silent, found.ended, found.handle_error = False, threading.Event(), lambda *_: None  # clients may go
     found.address = f"127.0.0.1:{found.server_address[1]}"
     thread = threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield found
+    found.ended.set()
     found.shutdown()
     found.server_close()
     thread.join()
@@ -117,3 +126,58 @@ def test_a_transfer(server):
         transfer.wait()
     assert here[39999].tolist() == 39999
 
+
+
+# ---- results of what is read-only ----
+
+def test_results_are_in_ram(server):
+    numpy = pytest.importorskip("numpy")
+    there = umem.at(umem.Url(f"http://{server.address}/a.bin"), 0, (200, 200), "int32")
+    here = numpy.arange(40000, dtype="int32").reshape(200, 200)
+    chosen = here[:, 0] % 3 == 0
+    for made, wanted in ((there[[3, 1, -1]], here[[3, 1, -1]]), (there[chosen], here[chosen]),
+                         (there[[[2], [4]], [7, 8]], here[[[2], [4]], [7, 8]]), (there.take([5, 2], 1), here.take([5, 2], 1)),
+                         (there.astype("f8"), here.astype("f8")), (there.astype("int32", copy=True), here), (there.copy(), here),
+                         (there[:, ::2].ravel(), here[:, ::2].ravel()), (there[::-1].flatten(), here[::-1].flatten()),
+                         (umem.zeros_like(there), numpy.zeros_like(here)), (umem.asarray(there, "f4"), here.astype("f4")),
+                         (umem.concatenate([there, there]), numpy.concatenate([here, here]))):
+        assert made.place == umem.Host() and not made.read_only
+        assert made.dtype == wanted.dtype and numpy.array_equal(made, wanted)
+
+
+# ---- servers that fall silent ----
+
+def pass_blocks(there, here):
+    for _ in umem.blocks(there, "host:", budget="1M"):
+        pass
+
+
+def forget(there, here):
+    umem.start(here, there)
+    time.sleep(0)  # where Python runs the handler
+
+
+@pytest.mark.parametrize("use", [
+    lambda there, _: there.sum(), lambda there, _: there.sum(axis=0), lambda there, _: there.std(), lambda there, _: there.std(axis=1),
+    lambda there, _: there.any(), lambda there, _: there.argmin(axis=0), lambda there, here: here.__setitem__(..., there),
+    lambda there, _: there[[0, 5, 999]], lambda there, _: there.numpy(copy=True), lambda there, here: umem.all_equal(there, here),
+    lambda there, here: umem.copy_many([(here[k], there[k]) for k in range(500)]), pass_blocks,
+    lambda there, here: umem.start(here, there).wait(), forget],
+    ids=["sum", "sum of columns", "std", "std of rows", "any", "argmin", "assignment", "rows", "numpy", "all_equal", "copy_many",
+         "blocks", "wait", "forgotten transfer"])
+def test_ctrl_c_ends_what_waits_for_a_server(server, use):
+    server.bytes = bytes(1 << 24)
+    there = umem.at(umem.Url(f"http://{server.address}/a.bin", retries=0), 0, (1 << 10, 1 << 12), "f4")
+    here = umem.empty(there.shape, "f4")
+    server.is_silent = True
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have ignored
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            use(there, here)
+        assert time.monotonic() - begin < 10  # stall_ms: 30 s
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)

@@ -64,6 +64,7 @@ class _Workers:
         self._results: dict[int, tuple[Any, BaseException | None]] = {}
         self._taken = self._given = 0  # numbers of the next key, and of the next result for the caller
         self._ended = False  # no key is left, or the caller needs no more
+        self.is_wanted = True  # until the caller needs no more
 
     def _take(self, waits: bool) -> tuple[int, Key] | None:
         """The next key and its number; None if there is none, or not yet."""
@@ -146,7 +147,7 @@ class _Workers:
                 yield result
         finally:
             with self._lock:
-                self._ended = True
+                self._ended, self.is_wanted = True, False
                 self._changed.notify_all()
             for thread in begun:
                 thread.join()
@@ -178,7 +179,7 @@ def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> I
         except IndexError:
             buffer = empty(builtins.max(1, _PIECE // width), array.dtype, _core._host())
         room = buffer[:piece.size].reshape(piece.shape)
-        copy(room, piece)
+        copy(room, piece, progress=lambda *_: workers.is_wanted)  # a server may be silent
         result = function(key, room.numpy())
         buffers.append(buffer)
         return key, result
@@ -186,7 +187,8 @@ def each(array: Array, function: Callable[[Key, Any], Any], width: int = 0) -> I
     threads = builtins.min(_core._get_threads(), _MOST_THREADS, array.nbytes // _PIECE + 1)
     if not array.place.capabilities & CONCURRENT:
         threads = 1
-    return _Workers(work, _keys(array.shape, width), threads, lambda: numpy.errstate(**rules)).results()
+    workers = _Workers(work, _keys(array.shape, width), threads, lambda: numpy.errstate(**rules))
+    return workers.results()
 
 
 # ---- one reduction ----

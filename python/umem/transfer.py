@@ -110,7 +110,7 @@ class Transfer(_core.Transfer):
 
     `await` and `async with` wait for it without a thread; a task that is cancelled cancels the copy, and waits for its end.
     At the end of `with` the copy has ended, too: it is cancelled if the block raises. The object keeps all arrays, and waits
-    when nothing refers to it any more. A failure that no one has waited for goes to sys.unraisablehook.
+    when nothing refers to it any more; Ctrl-C then cancels it. A failure that no one has waited for goes to sys.unraisablehook.
     """
 
     async def _end(self, cancels: bool = True) -> None:

@@ -224,6 +224,15 @@ TEST(NamedFile, copies_are_in_ram) {
   EXPECT_EQ(Doubles(on_shm, place).context(), place);
 }
 
+TEST(ReadOnlyPlace, copies_are_in_ram) {
+  umem::Track place{umem::Host()};
+  Doubles array = Doubles::full({100}, 7, place);
+  place.c_context()->capabilities &= ~umemWritable; /* as behind a URL */
+  Doubles copy = array;
+  EXPECT_FALSE(copy.context() == place);
+  EXPECT_EQ(copy.get(99), 7);
+}
+
 /* ---- losses ---- */
 
 /* All later copies into the context fail, as on a disk that is full. */

@@ -158,6 +158,19 @@ void umemLock_wait(umemLock *lock, pthread_cond_t *condition) {
   umem_defer_cancel();
   pthread_cond_wait(condition, &lock->mutex);
 }
+void umemLock_wait_until(umemLock *lock, pthread_cond_t *condition, uint64_t deadline) {
+  uint64_t const second = 1000000000;
+  umem_defer_cancel();
+  struct timespec const until = {(time_t)(deadline / second), (long)(deadline % second)};
+  pthread_cond_timedwait(condition, &lock->mutex, &until);
+}
+void umemLock_init_timed(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_cond_init(condition, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
 void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
 void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }
 void umemLock_wait_global(pthread_cond_t *condition) {

@@ -165,6 +165,10 @@ static inline bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&
  * meanwhile. */
 void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
 
+/* As umemLock_wait, at most until this time of CLOCK_MONOTONIC, in ns. */
+void umemLock_wait_until(umemLock *lock, pthread_cond_t *condition, uint64_t deadline);
+void umemLock_init_timed(pthread_cond_t *condition); /* one for umemLock_wait_until */
+
 /* A lock for the library's few process-wide tables, older than all others: under it no context is
  * called and no lock waited for but malloc's. */
 void umemLock_acquire_global(void);

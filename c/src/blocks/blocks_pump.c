@@ -42,6 +42,7 @@ static size_t const together_below = 128 << 20;
 /* One thread that reads. */
 typedef struct Reader {
   umemFeed feed;
+  umemWaiter waiter, *outer; /* of the thread */
   umemPump *pump;
   size_t open; /* pieces that have not ended */
   umemAttempt attempt;
@@ -117,6 +118,41 @@ static void hold_failure(umemReads *reads, size_t number, umemAttempt const *att
   reads->held = *attempt;
 }
 
+/* ---- waiting ---- */
+
+/* Lets the program cancel, without the lock. An exception of C++ may leave it. */
+static bool goes_on(umemPump *pump) {
+  if (umem_goes_on()) return true;
+  umemLock_acquire(&pump->lock);
+  if (!is_stopped(pump)) pump->cancelled = true;
+  pthread_cond_broadcast(&pump->changed);
+  umemLock_release(&pump->lock);
+  return false;
+}
+
+/* With the lock. A thread of umem may wait for a server: then the program's one cancels. */
+static void wait_for_change(umemPump *pump) {
+  uint64_t const patience = 100000000, deadline = umemClock_read(CLOCK_MONOTONIC) + patience;
+  umemLock_wait_until(&pump->lock, &pump->changed, deadline);
+  if (umemClock_read(CLOCK_MONOTONIC) < deadline) return;
+  umemLock_release(&pump->lock);
+  goes_on(pump);
+  umemLock_acquire(&pump->lock);
+}
+
+/* For a read that waits for a server. */
+static bool is_wanted(umemWaiter *waiter) {
+  Reader *self = (Reader *)((char *)waiter - offsetof(Reader, waiter));
+  umemLock_acquire(&self->pump->lock);
+  bool stopped = is_stopped(self->pump);
+  umemLock_release(&self->pump->lock);
+  if (stopped) return false;
+  umem_thread.waiter = self->outer;
+  bool wanted = goes_on(self->pump);
+  umem_thread.waiter = waiter;
+  return wanted;
+}
+
 /* ---- one thread ---- */
 
 /* Names the block in messages, and in the ledger. */
@@ -135,7 +171,7 @@ static bool take(Reader *self, size_t most, umemSlotPart *part) {
   umemPump *pump = self->pump;
   umemLock_acquire(&pump->lock);
   while (!can_read(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
-    umemLock_wait(&pump->lock, &pump->changed);
+    wait_for_change(pump);
   bool taken = can_read(pump);
   if (taken) *part = take_part(pump, most);
   self->open += taken;
@@ -237,6 +273,8 @@ static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
   umemVirtual *src = job->pump->slots.plan.given.source.ctx;
   Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece, src},
+                 .waiter = {is_wanted},
+                 .outer = umem_thread.waiter,
                  .pump = job->pump,
                  .number = SIZE_MAX};
   char const *function = umem_thread.function;
@@ -245,9 +283,11 @@ static void read_pieces(void *data, unsigned number) {
   unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
   umem_thread.function = job->pump->function; /* until it has a piece */
   umem_thread.sharers = job->threads;
+  umem_thread.waiter = &self.waiter;
   umemAttempt_begin(&self.attempt);
   if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);
   end_reader(&self);
+  umem_thread.waiter = self.outer;
   umem_thread.function = function;
   umem_thread.sharers = sharers;
   umem_thread.step = step;
@@ -428,7 +468,7 @@ static void run_or_wait(umemPump *pump) {
     tasks[i]->run(pump, true);
     return;
   }
-  umemLock_wait(&pump->lock, &pump->changed);
+  wait_for_change(pump);
 }
 
 /* ---- the program's side ---- */
@@ -574,7 +614,7 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
     return NULL;
   }
   umemLock_init(&pump->lock);
-  pthread_cond_init(&pump->changed, NULL);
+  umemLock_init_timed(&pump->changed);
   pump->reading = (umemPumpTask){
       .pump = pump, .can_run = can_read, .is_over = reads_are_over, .run = run_reads};
   pump->writing = (umemPumpTask){

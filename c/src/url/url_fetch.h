@@ -224,6 +224,7 @@ struct umemLane {
   unsigned slots, busy;
   uint64_t random;
   uint64_t listened; /* when the thread last let libcurl look at its connections */
+  uint64_t asked;    /* when it last let the program cancel */
   umemSlot slot[];
 };
 

@@ -264,12 +264,19 @@ static bool is_caller(umemFetchJob const *job) {
   return !job || pthread_equal(job->caller, pthread_self());
 }
 
-/* Lets the program cancel what no request has ended for a while. False with a status. */
-static bool goes_on(umemLane *lane, umemFetchJob *job, bool ended, uint64_t *since) {
+/* Begins to count the time. Many short calls are like one that is long. */
+static void begin_wait(umemLane *lane) {
   uint64_t now = umemFetch_now();
-  if (!ended && now - *since < poll_ms * umem_ns_of_ms) return true;
-  *since = now;
-  if (ended || !is_caller(job) || umem_goes_on()) return true;
+  if (now - lane->asked > 2 * poll_ms * umem_ns_of_ms) lane->asked = now;
+}
+
+/* Now and then lets the program cancel; where requests end, a meter does. False with a status. */
+static bool goes_on(umemLane *lane, umemFetchJob *job, bool ended) {
+  uint64_t now = umemFetch_now();
+  bool reports = ended && job && job->meter;
+  if (!reports && now - lane->asked < poll_ms * umem_ns_of_ms) return true;
+  lane->asked = now;
+  if (reports || !is_caller(job) || umem_goes_on()) return true;
   if (job && job->meter) {
     umemMeter_stop(job->meter); /* it records why */
     return true;
@@ -286,7 +293,8 @@ static bool must_wait(umemFetchJob const *job) {
 /* Does requests of the job, or the one that a slot has, until there are no more. False with a
  * status. */
 static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
-  for (uint64_t since = umemFetch_now();;) {
+  begin_wait(lane);
+  for (;;) {
     bool ended, full = false;
     int timeout;
     if (job && is_over(job)) return true;
@@ -298,7 +306,7 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
       nanosleep(&idle_time, NULL);
     else if (!ended && !wait_for_some(lane, timeout))
       return false;
-    if (!goes_on(lane, job, ended, &since)) return false;
+    if (!goes_on(lane, job, ended)) return false;
   }
 }
 

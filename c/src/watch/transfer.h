@@ -137,9 +137,6 @@ umemTransferList *umemTransferList_make(umemCopyItem const *items, size_t count,
                                         umemCopyManyOptions const *options);
 void umemTransferList_discard(umemTransferList *self);
 
-/* A condition whose waits end by CLOCK_MONOTONIC. */
-void umemTransfer_init_condition(pthread_cond_t *condition);
-
 /* Frees the handle. No other thread may know it. */
 void umemTransfer_discard(umemTransfer *self);
 

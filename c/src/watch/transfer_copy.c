@@ -122,14 +122,6 @@ static void end_watch(umemTransfer *self, bool failed) {
   if (watch->route) umem_write_sized(watch->route, &watch->trace.route, sizeof watch->trace.route);
 }
 
-void umemTransfer_init_condition(pthread_cond_t *condition) {
-  pthread_condattr_t attributes;
-  pthread_condattr_init(&attributes);
-  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  pthread_cond_init(condition, &attributes);
-  pthread_condattr_destroy(&attributes);
-}
-
 void umemTransfer_discard(umemTransfer *self) {
   end_watch(self, true);
   if (self->fd >= 0) close(self->fd);
@@ -155,7 +147,7 @@ umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes,
     self->state = umemTransferMoving;
     self->fd = -1;
     self->queues = list ? list->queues : &self->own;
-    umemTransfer_init_condition(&self->changed);
+    umemLock_init_timed(&self->changed);
     keep_layout(self, layout);
     if (watch(self, given->route)) {
       self->staged = list ? is_list_staged(list) : umem_is_staged(self->src, self->dst);

@@ -276,7 +276,7 @@ static unsigned free_threads(void) {
 
 static void open_feed(umemTransferFeed *self) {
   self->threads = free_threads();
-  umemTransfer_init_condition(&self->changed);
+  umemLock_init_timed(&self->changed);
   self->next = feeds;
   feeds = self;
   __atomic_fetch_add(&umem_transfers, 1, __ATOMIC_RELAXED); /* contexts that end look for it */

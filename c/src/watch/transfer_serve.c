@@ -333,14 +333,10 @@ static uint64_t now(void) { return umemClock_read(CLOCK_MONOTONIC); }
 
 /* With the lock. */
 static void wait_for_change(pthread_cond_t *changed, uint64_t deadline) {
-  uint64_t const second = 1000000000;
-  umem_defer_cancel();
-  if (deadline == umemTransfer_for_ever) {
-    pthread_cond_wait(changed, &all.lock.mutex);
-    return;
-  }
-  struct timespec const until = {(time_t)(deadline / second), (long)(deadline % second)};
-  pthread_cond_timedwait(changed, &all.lock.mutex, &until);
+  if (deadline == umemTransfer_for_ever)
+    umemLock_wait(&all.lock, changed);
+  else
+    umemLock_wait_until(&all.lock, changed, deadline);
 }
 
 /* The calling thread looks how far the queue is. With the lock, which it releases meanwhile. */
@@ -439,7 +435,7 @@ static void close_at_exit(void) { (void)atexit(close_all); /* else the destructo
 
 __attribute__((constructor(101))) static void open_all(void) {
   umemLock_init(&all.lock);
-  umemTransfer_init_condition(&all.fewer);
+  umemLock_init_timed(&all.fewer);
   umem_leave_hook = leave_context;
   umem_exit_hook = close_at_exit;
   pthread_atfork(NULL, NULL, begin_child);

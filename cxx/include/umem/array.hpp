@@ -37,7 +37,7 @@ namespace detail {
 
 /* Where a copy is if the program names no context. */
 inline Context const &context_of_copies(Context const &original) {
-  return original.can(umemShared) ? pointers() : original;
+  return original.can(umemWritable) && !original.can(umemShared) ? original : pointers();
 }
 
 /* Every integer becomes one of these without narrowing, and no class does. */
@@ -205,8 +205,8 @@ public:
   /* ---- deep copies: the elements and ghost cells, with a mirror of their own ---- */
 
   /* On the same context. But a copy of an array in a file, a mapped file, shared memory or the
-   * memory of another rank (umemShared) is in RAM, on a Host: name the context to have it
-   * elsewhere. A copy of an empty array is empty. */
+   * memory of another rank (umemShared), or on a context that is not umemWritable, is in RAM, on a
+   * Host: name the context to have it elsewhere. A copy of an empty array is empty. */
   Array(Array const &other)
       : Array(other, other ? detail::context_of_copies(other.context()) : Context()) {}
 

@@ -170,7 +170,6 @@ TEST(a_list_is_few_requests) {
 TEST(runs_that_are_far_are_requests_of_their_own) {
   umemCopyItem items[20];
   start(NULL, NULL);
-  options.gap = 0;
   assert_ok(open_url());
   for (size_t i = 0; i < 20; i++)
     items[i] = (umemCopyItem){&url, i * 100000, &host, (uintptr_t)got + i * 100000, 10};
@@ -369,6 +368,90 @@ TEST(a_short_copy_from_a_silent_server_can_be_cancelled) {
   assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
   url_server_stop(server);
   server = NULL;
+}
+
+/* As Python's: it cancels in the thread of the program only. */
+static bool cancel_here(void *program) {
+  return !pthread_equal(pthread_self(), *(pthread_t *)program);
+}
+
+static umemStatusType stop_waiting(unsigned threads, size_t depth) {
+  umemBlocksOptions given = UMEM_BLOCKS_OPTIONS_INIT;
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  given.source = (umemRows){&url, 0, 4, 0};
+  given.count = object_size / 4;
+  given.place = &host;
+  given.rows = given.count / 2;
+  given.depth = depth;
+  assert_int_equal(umem_set_threads(threads), umemOK);
+  assert_int_equal(umemBlocks_ctor(&blocks, &given), umemOK);
+  assert_false(umemBlocks_next(&blocks, &block));
+  umemStatusType status = umemBlocks_end(&blocks);
+  assert_int_equal(umem_set_threads(0), umemOK);
+  return status;
+}
+
+TEST(blocks_of_a_silent_server_can_be_cancelled) {
+  int requests = 0;
+  pthread_t program = pthread_self();
+  start(serve_silence, &requests);
+  assert_ok(open_url());
+  umem_set_wait_hook(cancel_here, &program);
+  time_t begin = time(NULL);
+  for (unsigned threads = 1; threads <= 4; threads += 3) {
+    assert_failed(stop_waiting(threads, 1), umemCancelledError, "cancelled");
+    assert_failed(stop_waiting(threads, 2), umemCancelledError, "cancelled");
+  }
+  umem_set_wait_hook(NULL, NULL);
+  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
+  url_server_stop(server);
+  server = NULL;
+}
+
+/* The first half comes. */
+static bool serve_half(void *user, UrlRequest *request) {
+  if (request->first < object_size / 2) return url_serve(NULL, request);
+  return serve_silence(user, request);
+}
+TEST(blocks_that_nobody_needs_wait_for_no_server) {
+  int requests = 1;
+  start(serve_half, &requests);
+  assert_ok(open_url());
+  umemBlocksOptions given = UMEM_BLOCKS_OPTIONS_INIT;
+  umemBlocks blocks;
+  umemBlock block = UMEM_BLOCK_INIT;
+  given.source = (umemRows){&url, 0, 4, 0};
+  given.count = object_size / 4;
+  given.place = &host;
+  given.rows = given.count / 2;
+  assert_ok(umemBlocks_ctor(&blocks, &given));
+  assert_true(umemBlocks_next(&blocks, &block));
+  while (__atomic_load_n(&requests, __ATOMIC_RELAXED) < 2)
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+  time_t begin = time(NULL);
+  assert_ok(umemBlocks_end(&blocks));
+  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
+  url_server_stop(server);
+  server = NULL;
+}
+
+/* Answers, late. */
+static bool serve_late(void *user, UrlRequest *request) {
+  nanosleep(&(struct timespec){0, 20000000}, NULL);
+  return url_serve(user, request);
+}
+TEST(many_short_reads_can_be_cancelled) {
+  int calls = 0;
+  start(serve_late, NULL);
+  assert_ok(open_url());
+  umem_set_wait_hook(wait_twice, &calls);
+  umemStatusType status = umemOK;
+  size_t k = 0;
+  while (k < 1000 && status == umemOK) status = read_bytes(3000 * k++, 1);
+  umem_set_wait_hook(NULL, NULL);
+  assert_failed(status, umemCancelledError, "cancelled");
+  assert_true(calls == 3 && k < 100);
 }
 
 TEST(the_opening_of_a_silent_server_can_be_cancelled) {
