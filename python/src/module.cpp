@@ -1,6 +1,7 @@
 /* module.cpp - the module umem._core, over which the Python files of the package stand. */
 #include "module.h"
 
+#include <atomic>
 #include <umem.h>
 
 namespace nb = nanobind;
@@ -28,10 +29,13 @@ NB_MODULE(umem_core, m) {
 }
 
 /* nanobind shares its state between interpreters, and so do the classes here. For Python before
- * 3.13; umem/_interpreter.py asks later ones. */
+ * 3.13; umem/_interpreter.py asks later ones. It ends the process when classes are made again. */
 extern "C" NB_EXPORT PyObject *PyInit__core(void) {
-  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return PyInit_umem_core();
-  PyErr_SetString(PyExc_ImportError,
-                  "umem works only in the main interpreter of a process, not in subinterpreters");
+  static std::atomic<bool> is_loaded{false};
+  bool const is_main = PyInterpreterState_GetID(PyInterpreterState_Get()) == 0;
+  if (is_main && !is_loaded.exchange(true)) return PyInit_umem_core();
+  PyErr_SetString(PyExc_ImportError, is_main ? "umem can be loaded only once in a process"
+                                             : "umem works only in the main interpreter of a "
+                                               "process, not in subinterpreters");
   return nullptr;
 }

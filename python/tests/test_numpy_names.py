@@ -250,3 +250,13 @@ def test_lists_are_copied_as_elements_of_the_destination(place):
     assert a.tolist() == [[1, 2, 3]] * 2
     with pytest.raises(umem.TypeError, match=r"^umem\.copy: the destination has elements of float32, expected float64"):
         umem.copy(a, numpy.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("dtype", [">i4", ">f8", ">M8[s]", [("a", "i4"), ("b", ">f8")], "S3", "<U2", "?"])
+def test_what_is_joined_has_the_byte_order_of_the_machine(dtype):
+    here = numpy.zeros((2, 2), dtype)
+    here[1] = numpy.ones(2, "i8").astype(here.dtype)
+    array = umem.asarray(here, place=umem.File(), copy=True)
+    for own, theirs in ((umem.concatenate, numpy.concatenate), (umem.stack, numpy.stack)):
+        made, wanted = own([array, array]), theirs([here, here])
+        assert made.dtype == wanted.dtype and made.dtype.isnative and numpy.asarray(made).tobytes() == wanted.tobytes()

@@ -156,6 +156,19 @@ def test_every_public_name_has_a_docstring():
                 assert getattr(thing, member).__doc__, f"{name}.{member}"
 
 
+def test_a_second_copy_of_the_module_is_refused(run_python):
+    """It ended the process."""
+    out = run_python("import sys, umem\n"
+                     "array = umem.ones(3)\n"
+                     "for name in [name for name in sys.modules if name.split('.')[0] == 'umem']:\n"
+                     "    del sys.modules[name]\n"
+                     "try:\n"
+                     "    import umem\n"
+                     "except ImportError as error:\n"
+                     "    print(error, array.tolist())\n")
+    assert "only once in a process" in out and "[1.0, 1.0, 1.0]" in out
+
+
 def test_subinterpreters_are_refused(run_python):
     program = (
         "import sys, umem\n"

@@ -467,3 +467,18 @@ def test_elements_that_a_device_may_write_are_left_to_numpy():
     raw = numpy.zeros(8 * 1000 + 1, "u1")
     array = umem.asarray(raw[1:].view("f8"))
     assert array.std() == 0 and umem._core._reduce(array, "std", True, 4096) is None
+
+
+@pytest.mark.parametrize("name", ["sum", "min", "max", "any", "all", "argmin", "argmax", "count_nonzero"])
+@pytest.mark.parametrize("axis", [0, -1, numpy.int8(0), 1, (0,)])
+def test_one_element_has_the_axes_that_numpy_gives_it(name, axis):
+    here = numpy.array(3.5)
+    function = numpy.count_nonzero if name == "count_nonzero" else getattr(numpy, name)
+    for array in umem.asarray(here), umem.asarray(here, place=umem.File(), copy=True):
+        try:
+            wanted = function(here, axis=axis)
+        except (numpy.exceptions.AxisError, TypeError):  # argmin takes no tuple
+            with pytest.raises((numpy.exceptions.AxisError, TypeError)):
+                getattr(array, name)(axis=axis)
+        else:
+            assert getattr(array, name)(axis=axis) == wanted

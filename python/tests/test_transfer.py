@@ -182,8 +182,8 @@ def test_ctrl_c_cancels_a_long_list(ctrl_c):
 def test_ctrl_c_cancels_a_long_copy(ctrl_c):
     dst = umem.zeros(1 << 20, "uint8")
     seen = []
-    timer = interrupt_soon(0.05)
     with pytest.raises(KeyboardInterrupt):
+        timer = interrupt_soon(0.05)
         umem.copy(dst, umem.full(1 << 20, 1, "uint8"), step=4096,
                   progress=lambda done, total: seen.append(done) or time.sleep(0.005))
     timer.join()
@@ -196,8 +196,8 @@ def test_ctrl_c_cancels_assignments(ctrl_c):
     """A handler that is due raises before the next 64 MiB."""
     src, dst = umem.empty(160 << 20, "uint8"), umem.empty(160 << 20, "uint8")
     src.fill(1)
-    timer = interrupt_soon(0.01)
     with pytest.raises(KeyboardInterrupt):
+        timer = interrupt_soon(0.01)
         for _ in range(1000):
             dst[...] = src
     timer.join()

@@ -115,8 +115,9 @@ def full_like(array: Any, value: Any, dtype: Any = None, place: Place | str | No
 
 
 def _joined_type(arrays: list[Array]) -> Any:
-    if all(array.dtype == arrays[0].dtype for array in arrays):
-        return arrays[0].dtype
+    first = arrays[0].dtype
+    if first.isnative and all(array.dtype == first for array in arrays):
+        return first
     import numpy
 
     return numpy.result_type(*(array.dtype.dtype for array in arrays))

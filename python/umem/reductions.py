@@ -200,6 +200,8 @@ class _Reduction:
         import numpy
 
         ndim = array.ndim
+        if ndim == 0 and hasattr(axis, "__index__") and axis in (0, -1):  # as in NumPy
+            axis = None
         given: Sequence[int] = range(ndim) if axis is None else [axis] if hasattr(axis, "__index__") else axis  # type: ignore[list-item]
         for one in given:
             if not -ndim <= one < ndim:

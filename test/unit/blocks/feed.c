@@ -231,12 +231,13 @@ TEST(a_failure_between_pieces_fails_the_next_block) {
 /* ---- the ledger ---- */
 
 static umemHost host;
-static unsigned char near[64], far[64];
+static unsigned char near[64];
 static unsigned long own_copies;
 
 /* Copies bytes of its own when a piece, or a block, is done. */
 static bool copy_own_bytes(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   umemCopyPiece one;
+  unsigned char far[sizeof near];
   (void)ctx, (void)src;
   while (feed->next(feed, nbytes, &one)) {
     feed->about(feed, &one);
