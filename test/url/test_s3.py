@@ -2,9 +2,11 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.parse
 
 import numpy as np
@@ -626,3 +628,19 @@ def test_no_credential_is_in_messages_logs_ledger_or_reprs(s3, moto, tmp_path, m
     for secret in (KEY, SECRET, TOKEN):
         for text in texts:
             assert secret.encode() not in text and urllib.parse.quote(secret).encode() not in text
+
+
+def test_ctrl_c_ends_a_write_to_a_silent_server(monkeypatch):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        place = umem.open("s3://bucket/key#mode=w&part=5M&connections=2")
+        array = umem.empty(20 << 20, "uint8", place)
+        begin = time.monotonic()
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            umem.copy(array, np.ones(20 << 20, "uint8"))
+        with pytest.raises(OSError, match="because of an earlier failure"):
+            place.close()
+        assert time.monotonic() - begin < 20  # stall_ms is 30 s
