@@ -85,6 +85,8 @@ MUTANTS = [
 
     c("url/url_lane.c", "    __atomic_fetch_add(&job->inflight, 1, __ATOMIC_RELAXED);\n", "", "several threads exceed the option connections",
       first=("unit.url",)),
+    c("url/url_lane.c", "lanes < job->planned && umemFetch_now() < job->gathered ? job->planned : lanes", "lanes",
+      "the first thread begins the requests of all", first=("unit.url",)),
     c("url/url_lane.c", "pinned ? umem_lesser(job->piece, buffer_bytes) : job->piece;", "umem_lesser(job->piece, buffer_bytes);",
       "pieces for a bucket are written in parts", first=("unit.s3",)),
 

@@ -177,6 +177,8 @@ typedef struct umemFetchJob {
   size_t run, skip;
   bool taken;           /* something was asked for */
   pthread_mutex_t turn; /* to write to a queue */
+  unsigned planned;     /* lanes that the threads of the library will bring; */
+  uint64_t gathered;    /* when those that come are there */
   unsigned lanes;       /* at work; atomic, as are the two below */
   unsigned inflight;    /* requests */
   bool over;            /* ask for nothing more */

@@ -23,7 +23,8 @@ enum {
   most_lanes = 16,        /* threads that read for one copy */
   lane_bytes = 8 << 20,   /* a copy has a further one for so many bytes */
   buffer_bytes = 2 << 20, /* what contexts for GPUs lend pinned */
-  poll_ms = 100           /* after which a thread looks at what others have stopped */
+  poll_ms = 100,          /* after which a thread looks at what others have stopped */
+  gather_ms = 2           /* after which the threads of a copy are there, or busy elsewhere */
 };
 
 /* After which a lane without a request looks at what others do. */
@@ -160,13 +161,18 @@ static bool take_request(umemFetchJob *job, umemSlot *slot, bool *full) {
   return more && !*full;
 }
 
+/* How many lanes share the requests: the first one leaves those of the others to them. */
+static unsigned lanes_of(umemFetchJob const *job) {
+  unsigned lanes = __atomic_load_n(&job->lanes, __ATOMIC_RELAXED);
+  return lanes < job->planned && umemFetch_now() < job->gathered ? job->planned : lanes;
+}
+
 /* Whether a lane may have one more request in flight. Lanes of other copies do not keep it from its
  * first one, so that each copy goes on. */
 static bool may_begin(umemLane const *lane, umemFetchJob const *job) {
   umemFetch *fetch = lane->fetch;
-  unsigned lanes = __atomic_load_n(&job->lanes, __ATOMIC_RELAXED);
-  unsigned share = fetch->options.connections / (lanes ? lanes : 1);
   if (!lane->busy) return true;
+  unsigned share = fetch->options.connections / lanes_of(job);
   return lane->busy < (share ? share : 1) &&
          __atomic_load_n(&fetch->inflight, __ATOMIC_RELAXED) < fetch->options.connections;
 }
@@ -206,8 +212,9 @@ static bool is_stalled(umemLane const *lane, umemSlot const *slot) {
 
 /* Sends what waits no longer, and ends what nothing is heard of. Sets *timeout to the milliseconds
  * until it has to look again. */
-static bool look_at_slots(umemLane *lane, int *timeout) {
-  uint64_t next = umemFetch_now() + poll_ms * umem_ns_of_ms;
+static bool look_at_slots(umemLane *lane, umemFetchJob const *job, int *timeout) {
+  bool gathers = job && umemFetch_now() < job->gathered;
+  uint64_t next = umemFetch_now() + (gathers ? gather_ms : poll_ms) * umem_ns_of_ms;
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
     uint64_t time = umemFetch_now();
@@ -300,7 +307,7 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
     if (job && is_over(job)) return true;
     if (job && !begin_requests(lane, job, &full)) return false;
     if (!lane->busy && !full && !must_wait(job)) return true;
-    if (is_late(lane, deadline) || !look_at_slots(lane, &timeout) || !perform(lane, &ended))
+    if (is_late(lane, deadline) || !look_at_slots(lane, job, &timeout) || !perform(lane, &ended))
       return false;
     if (!lane->busy)
       nanosleep(&idle_time, NULL);
@@ -386,8 +393,10 @@ static bool read_runs(umemFetchJob *job) {
   bool pinned = job->host && umem_can(job->host, umemDeviceAccessible);
   job->room = pinned ? umem_lesser(job->piece, buffer_bytes) : job->piece;
   job->deadline = total ? umemFetch_now() + total * umem_ns_of_ms : 0;
+  job->planned = umem_parallel_pieces(nbytes, lane_bytes, lanes);
+  job->gathered = umemFetch_now() + gather_ms * umem_ns_of_ms;
   uint64_t before = umem_thread.failures;
-  umem_parallel(umem_parallel_pieces(nbytes, lane_bytes, lanes), read_lane, job);
+  umem_parallel(job->planned, read_lane, job);
   return umem_thread.failures == before;
 }
 

@@ -47,25 +47,53 @@ TEST(no_more_than_the_wanted_requests_are_in_flight) {
   assert_in_range(url_server_most(server), 1, 3);
 }
 
-TEST(nor_if_several_threads_read_a_long_copy) {
+/* By four threads. *had: of so many connections, *most: at most busy at a time. */
+static void read_long_copy(unsigned connections, unsigned *had, unsigned *most) {
   size_t const size = 40 << 20;
   unsigned char *all = malloc(size), *to = malloc(size);
   assert_non_null(all);
   assert_non_null(to);
   for (size_t i = 0; i < size; i++) all[i] = (unsigned char)(i >> 7);
-  options.connections = 1;
+  options.connections = connections;
   server = url_server_start(all, size, NULL, NULL);
   assert_ok(umem_set_threads(4));
   assert_ok(open_url());
   assert_ok(umem_copy_to(&url, 0, &host, (uintptr_t)to, size));
   assert_memory_equal(to, all, size);
-  assert_int_equal(url_server_most(server), 1);
+  *had = url_server_connections(server);
+  *most = url_server_most(server);
   assert_ok(umem_set_threads(0));
   umem_dtor(&url);
   url_server_stop(server);
   server = NULL;
   free(all);
   free(to);
+}
+
+TEST(nor_if_several_threads_read_a_long_copy) {
+  unsigned had, most;
+  read_long_copy(1, &had, &most);
+  assert_int_equal(most, 1);
+}
+
+static bool time_stands; /* atomic */
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time) {
+  if (!__atomic_load_n(&time_stands, __ATOMIC_RELAXED)) return __real_clock_gettime(clock, time);
+  *time = (struct timespec){.tv_sec = 1000};
+  return 0;
+}
+
+/* The first one would begin the requests of all. Where time stands, it never ceases to wait. */
+TEST(the_threads_of_a_long_copy_share_its_connections) {
+  unsigned had, most;
+  __atomic_store_n(&time_stands, true, __ATOMIC_RELAXED);
+  read_long_copy(4, &had, &most);
+  __atomic_store_n(&time_stands, false, __ATOMIC_RELAXED);
+  assert_int_equal(had, 4);
+  assert_in_range(most, 1, 4);
 }
 
 TEST(reads_past_the_end_are_refused) {
