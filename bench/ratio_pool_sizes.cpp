@@ -25,7 +25,9 @@ constexpr std::size_t kibibyte = 1024, mebibyte = 1024 * kibibyte, gibibyte = 10
 constexpr std::size_t page = 4096;
 constexpr std::size_t drawn_steps = std::size_t{1} << 16;
 
-/* Blocks that replace each other. All heaps have their blocks at once, but for memory. */
+/* Blocks that replace each other. All heaps have their blocks at once, but for memory. A round
+ * of written blocks up to 1 MiB takes about as long as a time slice of the system or longer: else
+ * another process makes it ten times as long, or not. */
 struct Pattern {
   Sizes sizes;
   std::size_t live, steps;
@@ -38,8 +40,8 @@ struct Pattern {
   }
 };
 
-constexpr Pattern patterns[] = {{{256, 64 * kibibyte, true}, 1000, 100'000, 1000, 20'000, 8000},
-                                {{64 * kibibyte, mebibyte, true}, 4096, 20'000, 512, 1'000, 1024},
+constexpr Pattern patterns[] = {{{256, 64 * kibibyte, true}, 1000, 100'000, 1000, 200'000, 8000},
+                                {{64 * kibibyte, mebibyte, true}, 4096, 20'000, 512, 20'000, 1024},
                                 {{256, 64 * mebibyte, true}, 256, 4'000, 48, 50, 128},
                                 {{mebibyte, 64 * mebibyte, true}, 64, 4'000, 16, 20, 48}};
 
