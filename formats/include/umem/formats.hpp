@@ -126,8 +126,9 @@ public:
     return arrays;
   }
 
-  /* Copies arrays into arrays that exist, on any contexts: umemArchive_load_into. progress and
-   * step: as of load. Throws umem::value_error for another number of arrays than names. */
+  /* Copies arrays into arrays that exist, on any contexts: umemArchive_load_into.
+   * arrays: one for each name, of the same type and shape.
+   * progress and step: as of load. Throws umem::value_error for another number of arrays. */
   void load_into(std::vector<std::string> const &names, std::vector<CArray> const &arrays,
                  ArchiveProgress const &progress = {}, std::size_t step = 0) const {
     if (names.size() != arrays.size())
