@@ -5,6 +5,8 @@
  * transfer hands out its pieces to several threads, through the method copy_pieces
  * (umem/virtual.h), and when all are taken, those of the next transfer to the same context.
  * Transfers that are started meanwhile wait in the line of the feed, not in that of the servers.
+ * When nothing is left, the threads wait for more, as to wake them takes as long as 5 MiB, and then
+ * leave together: the few that stayed would be alone with the next transfer.
  *
  * A thread that begins holds the transfer that it has found as if it had a piece of it, because the
  * method may look at the contexts. The lock of transfer_serve.c protects all but constants. */
@@ -16,6 +18,7 @@
 
 enum { most_fed = 16, most_threads = 12 /* more gain nothing (H100, 16 cores) */ };
 static size_t const fed_from = 2 << 20, least_piece = 1 << 20, most_piece = 4 << 20;
+static uint64_t const patience = 300000; /* ns */
 
 /* A transfer whose pieces are handed out. */
 typedef struct Fed {
@@ -35,6 +38,8 @@ struct umemTransferFeed {
   unsigned threads, running; /* running: of all */
   uintptr_t number;
   Fed fed[most_fed], *current; /* current: has pieces that no thread has taken; or NULL */
+  uint64_t idle_until;         /* if nothing runs: of CLOCK_MONOTONIC */
+  bool over;                   /* a thread has left: the feed takes no more transfers */
   pthread_cond_t changed;      /* there may be a piece, or nothing runs any more */
   umemTransferFeed *next;
 };
@@ -74,7 +79,7 @@ void umemTransfer_find_feed(umemTransfer *self) {
 umemTransferFeed *umemTransfer_feed_of(umemTransfer const *self) {
   if (!self->to) return NULL;
   umemTransferFeed *feed = feeds;
-  while (feed && (feed->to != self->to || feed->vptr != self->from->vptr ||
+  while (feed && (feed->over || feed->to != self->to || feed->vptr != self->from->vptr ||
                   feed->capabilities != self->from->capabilities))
     feed = feed->next;
   return feed;
@@ -147,7 +152,23 @@ static void let_go(Feeder *self, Fed *fed) {
   fed->running--;
   self->all->running--;
   end_if_over(self->all, fed);
-  if (!self->all->running) pthread_cond_broadcast(&self->all->changed);
+  if (self->all->running) return;
+  self->all->idle_until = umemClock_read(CLOCK_MONOTONIC) + patience;
+  pthread_cond_broadcast(&self->all->changed);
+}
+
+static void end_feed(umemTransferFeed *self) {
+  self->over = true;
+  pthread_cond_broadcast(&self->changed);
+}
+
+/* There is no piece. */
+static void wait_for_more(umemTransferFeed *self) {
+  uint64_t until = self->running ? umemTransfer_for_ever : self->idle_until;
+  if (umemClock_read(CLOCK_MONOTONIC) >= until)
+    end_feed(self);
+  else
+    umemLock_wait_until(self->serving->lock, &self->changed, until);
 }
 
 static void let_first_go(Feeder *self) {
@@ -182,8 +203,7 @@ static bool next_piece(umemFeed *feed, size_t most, umemCopyPiece *piece) {
   Fed *fed;
   umemLock_acquire(lock);
   let_first_go(self);
-  while (!(fed = find_current(all)) && !self->open && all->running)
-    umemLock_wait(lock, &all->changed);
+  while (!(fed = find_current(all)) && !self->open && !all->over) wait_for_more(all);
   if (fed) take(self, fed, most, piece);
   umemLock_release(lock);
   return fed;
@@ -252,13 +272,14 @@ static void feed_thread(void *data, unsigned number) {
   char const *function = umem_thread.function;
   struct umemOpenStep *step = umem_thread.step;
   umemLock_acquire(all->serving->lock);
-  self.first = find_current(all);
+  while (!(self.first = find_current(all)) && !all->over) wait_for_more(all);
   if (self.first) hold(&self, self.first);
   umemLock_release(all->serving->lock);
   if (!self.first) return;
   call_method(&self);
   umemLock_acquire(all->serving->lock);
   let_first_go(&self);
+  end_feed(all);
   umemLock_release(all->serving->lock);
   umem_thread.function = function;
   umem_thread.step = step;
@@ -270,7 +291,8 @@ static void feed_thread(void *data, unsigned number) {
 /* Servers of other transfers get workers beside these (umem_parallel_background). */
 static unsigned free_threads(void) {
   unsigned workers = umem_parallel_workers(), taken = 0;
-  for (umemTransferFeed const *feed = feeds; feed; feed = feed->next) taken += feed->threads;
+  for (umemTransferFeed const *feed = feeds; feed; feed = feed->next)
+    taken += feed->over ? 0 : feed->threads;
   return workers > taken ? (unsigned)umem_lesser(workers - taken, most_threads) : 1;
 }
 

@@ -25,6 +25,7 @@ static struct {
   unsigned elsewhere; /* of them, those of another target than `to` */
   unsigned mixed;     /* of them, those that have had pieces of several transfers */
   size_t moved;       /* bytes that it has copied; atomic */
+  unsigned inside;    /* threads that have a piece now; atomic */
   uintptr_t fails_at; /* the piece with this first byte fails */
   bool says_nothing;  /* of that */
   uintptr_t last;     /* the piece with this first byte ends when no other comes */
@@ -45,7 +46,9 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
     feed->about(feed, &piece);
     mixed |= first != UINTPTR_MAX && first != piece.copy;
     first = piece.copy;
+    __atomic_fetch_add(&method.inside, 1, __ATOMIC_RELEASE);
     while (__atomic_load_n(&method.held, __ATOMIC_ACQUIRE)) usleep(100);
+    __atomic_fetch_sub(&method.inside, 1, __ATOMIC_RELEASE);
     bool fails = piece.src_adr == method.fails_at, last = piece.src_adr == method.last;
     while (last && __atomic_load_n(&method.others, __ATOMIC_ACQUIRE) < most / asked - 1)
       usleep(100);
@@ -315,6 +318,28 @@ TEST(who_waits_leaves_it_to_a_feed) {
   enum { rounds = 20 };
   for (int i = 0; i < rounds; i++) expect_arrived(0, start(0, most, &to), most);
   assert_true(method.moved > (size_t)rounds * most / 2);
+}
+
+/* Transfers follow one another, so closely that the first thread that finds no piece could leave,
+ * and the others go on. All four workers have pieces of each. */
+TEST(all_threads_go_on_or_none) {
+  enum { workers = 4 };
+  umem_set_threads(workers + 1);
+  for (int i = 0; i < 60; i++) {
+    umemTransfer *transfer = start(0, most, &to);
+    umemTransfer_release(transfer);
+    if (i % 3 == 2) usleep(250 + 10 * (useconds_t)i);
+    hold(true);
+    transfer = start(1, most, &to);
+    bool all = false;
+    for (int k = 0; k < 50000 && !all; k++) {
+      usleep(100);
+      all = __atomic_load_n(&method.inside, __ATOMIC_ACQUIRE) == workers;
+    }
+    hold(false);
+    umemTransfer_release(transfer);
+    assert_true(all);
+  }
 }
 
 static void *transfer_often(void *over) {
