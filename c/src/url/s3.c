@@ -149,13 +149,14 @@ static uintptr_t writer_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
 }
 
 static void writer_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  umemS3Upload_write(upload_of(ctx), adr, NULL, c, nbytes);
+  umemS3Upload_write(upload_of(ctx), adr, NULL, c, nbytes, NULL);
 }
 
 static void writer_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *host,
                              uintptr_t src_adr, size_t nbytes) {
   (void)host;
-  umemS3Upload_write(upload_of(ctx), dst_adr, (void const *)src_adr, 0, nbytes);
+  umemMeter *meter = umem_thread.meter ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL;
+  umemS3Upload_write(upload_of(ctx), dst_adr, (void const *)src_adr, 0, nbytes, meter);
 }
 
 static void writer_flush(umemVirtual *ctx) { umemS3Upload_complete(upload_of(ctx), false); }

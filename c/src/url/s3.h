@@ -184,9 +184,11 @@ uint64_t umemS3Upload_length(umemS3Upload *upload);
 /* ---- bytes ---- */
 
 /* Writes size bytes at offset: those of bytes, or NULL: each of value. A call that waits for the
- * server can be cancelled; what it has not written then may be written again. */
+ * server can be cancelled; what it has not written then may be written again. meter: of a run that
+ * begins with these bytes, and is taken if its parts are sent from where they are; NULL: none.
+ * False with a status, or because the meter is over. */
 bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes, int value,
-                        size_t size);
+                        size_t size, umemMeter *meter);
 
 /* Sends what is left, and makes the object. whole: fails if a byte of a block was not written;
  * else those become zero. Does nothing if the object is complete. */

@@ -205,15 +205,36 @@ static void join_senders(umemS3Upload *upload) {
 /* One call of the program. */
 typedef struct Call {
   umemS3Upload *upload;
-  uint64_t asked; /* when it has asked whether it goes on, as umemFetch_now() */
-  bool lends;     /* buffers have its address as their lender */
+  uint64_t asked;       /* when it has asked whether it goes on, as umemFetch_now() */
+  bool lends;           /* buffers have its address as their lender */
+  umemMeter *meter;     /* of a write that lends; NULL: none */
+  uint64_t begin, done; /* of the object: where it begins to write, and is */
+  uint64_t noted;       /* bytes that the meter knows */
 } Call;
 
 typedef enum Waiting { hasChanged, nothingComes, isCancelled } Waiting;
 
-/* Some ten times a second. False with a status. */
+/* Notes in the meter how many bytes are sent. False when it is over, which needs no status. */
+static bool note_sent(Call *call) {
+  umemS3Parts const *parts = &call->upload->parts;
+  uint64_t end = call->done;
+  if (!call->meter) return true;
+  for (unsigned i = 0; i < parts->buffer_count; i++)
+    if (parts->buffers[i].lender == call)
+      end = umem_lesser(end, parts->buffers[i].part * parts->size);
+  uint64_t const noted = call->begin + call->noted;
+  if (end > noted) {
+    WITHOUT_LOCK(call->upload);
+    umemMeter_add(call->meter, call->noted, end - noted);
+    call->noted = end - call->begin;
+  }
+  return !umemMeter_is_over(call->meter);
+}
+
+/* Some ten times a second. False with a status, or because the meter is over. */
 static bool goes_on(Call *call) {
   umemS3Upload *upload = call->upload;
+  if (!note_sent(call)) return false;
   if (umemFetch_now() - call->asked < ask_ms * umem_ns_of_ms) return true;
   {
     WITHOUT_LOCK(upload);
@@ -425,7 +446,7 @@ static bool take_back(Call *call) {
   umemS3Upload *upload = call->upload;
   while (is_lent(call, upload->over != 0))
     if (wait_for_sender(call) == isCancelled) return false;
-  return is_usable(upload);
+  return is_usable(upload) && note_sent(call);
 }
 
 /* Also when an exception of C++ passes. */
@@ -436,12 +457,15 @@ static void end_write(Call *call) {
 }
 
 bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes, int value,
-                        size_t size) {
+                        size_t size, umemMeter *meter) {
   umemS3Parts *parts = &upload->parts;
-  __attribute__((cleanup(end_write))) Call call = {lock(upload), umemFetch_now(), false};
-  bool good = is_usable(upload) && umemS3Parts_is_inside(parts, offset, size) &&
+  size_t const all = meter ? meter->rest : size;
+  __attribute__((cleanup(end_write)))
+  Call call = {.upload = lock(upload), .asked = umemFetch_now(), .begin = offset, .done = offset};
+  bool good = is_usable(upload) && umemS3Parts_is_inside(parts, offset, all) &&
               umemS3Parts_choose_size(parts);
-  call.lends = good && bytes && size / parts->size >= upload->connections;
+  call.lends = good && bytes && all / parts->size >= upload->connections;
+  if (call.lends && meter) size = umemMeter_take(call.meter = meter);
   for (size_t done = 0; good && done < size;) {
     uint64_t at = offset + done;
     size_t piece = umem_lesser(size - done, parts->size - at % parts->size);
@@ -451,6 +475,7 @@ bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes
     else
       good = write_part(&call, at, from, value, piece);
     done += piece;
+    call.done = offset + done;
   }
   return good && (!call.lends || take_back(&call));
 }
@@ -517,7 +542,7 @@ static bool make_object(Call *call, bool whole) {
 }
 
 bool umemS3Upload_complete(umemS3Upload *upload, bool whole) {
-  Call call = {upload, umemFetch_now(), false};
+  Call call = {.upload = upload, .asked = umemFetch_now()};
   WITH_LOCK(upload);
   return (upload->complete && upload->forks == umem_fork_count()) || make_object(&call, whole);
 }

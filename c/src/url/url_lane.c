@@ -309,7 +309,7 @@ static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
     if (!lane->busy && !full && !must_wait(job)) return true;
     if (is_late(lane, deadline) || !look_at_slots(lane, job, &timeout) || !perform(lane, &ended))
       return false;
-    if (!lane->busy)
+    if (!lane->busy && !ended)
       nanosleep(&idle_time, NULL);
     else if (!ended && !wait_for_some(lane, timeout))
       return false;

@@ -538,6 +538,56 @@ TEST_CASE_WITH(a_long_write_to_a_silent_server_is_cancelled, open_bucket, close_
   free(bytes);
 }
 
+typedef struct Reports {
+  size_t count, last, most; /* most: so many are asked for */
+} Reports;
+
+static bool count_reports(void *user, size_t done, size_t total) {
+  Reports *reports = user;
+  assert_in_range(done, reports->last, total);
+  reports->last = done;
+  return ++reports->count < reports->most;
+}
+
+static umemStatusType write_in_steps(umemS3 *place, void const *bytes, size_t size,
+                                     Reports *reports) {
+  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
+  options.progress = count_reports, options.user = reports, options.step = part_size;
+  umemHost host;
+  umemHost_ctor(&host);
+  umemStatusType status = umem_copy_to_with(&host, (uintptr_t)bytes, place, 0, size, &options);
+  umem_dtor(&host);
+  return status;
+}
+
+/* A copy in steps, which are shorter than what is lent, is lent as a whole. */
+TEST_CASE_WITH(a_long_write_reports_what_was_sent, open_bucket, close_bucket) {
+  Bucket *bucket = *state;
+  umemS3 place;
+  umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
+  url.connections = 6, url.retries = 1;
+  size_t const size = 8 * part_size;
+  if (!open_writer_with(&place, "w", &url)) return;
+  unsigned char *bytes = make_bytes(size);
+  make_silent(bucket, "PUT ?partNumber");
+  Reports reports = {.most = 4};
+  assert_int_equal(umem_alloc(&place, size), 0);
+  umemStatusType status = write_in_steps(&place, bytes, size, &reports);
+  end(&place);
+  make_good(bucket);
+  assert_int_equal(status, umemCancelledError);
+  assert_int_equal(reports.last, 0);
+  assert_true(open_writer_with(&place, "w", &url));
+  assert_int_equal(umem_alloc(&place, size), 0);
+  reports = (Reports){.most = 1000};
+  assert_int_equal(write_in_steps(&place, bytes, size, &reports), umemOK);
+  assert_in_range(reports.count, 9, 999); /* 0, each of 8 steps, and some again meanwhile */
+  assert_int_equal(reports.last, size);
+  assert_int_equal(end(&place), umemOK);
+  assert_memory_equal(bucket->object, bytes, size);
+  free(bytes);
+}
+
 /* No sender is asked, and a buffer keeps its bytes. */
 TEST_CASE_WITH(a_write_that_waits_for_a_buffer_is_cancelled, open_bucket, close_bucket) {
   Bucket *bucket = *state;
