@@ -120,6 +120,13 @@ def measure_imports(rows):
     rows.store("import umem", "30 ms", 1, sides[0], [0.03] * len(sides[0]))
 
 
+def setter(array, key, value):
+    """The statement array[key] = value, as programs write it."""
+    def assign():
+        array[key] = value
+    return assign
+
+
 def measure_arrays(rows, numpy):
     place = umem.Host()
     rows.add("empty((8,)) on a place", "numpy.empty((8,))", 3, lambda: umem.empty(8, place=place),
@@ -128,7 +135,7 @@ def measure_arrays(rows, numpy):
     for what, ours, theirs in (
             ("zeros((4, 4))", lambda: umem.zeros((4, 4)), lambda: numpy.zeros((4, 4))),
             ("array[1:3, ::2]", lambda: small[1:3, ::2], lambda: plain[1:3, ::2]),
-            ("array[1, 2] = 3.0", lambda: small.__setitem__((1, 2), 3.0), lambda: plain.__setitem__((1, 2), 3.0))):
+            ("array[1, 2] = 3.0", setter(small, (1, 2), 3.0), setter(plain, (1, 2), 3.0))):
         rows.add(what, "the same of NumPy", 3, ours, theirs, calls=20000)
     n = 1 << 22
     ours, theirs = umem.zeros(n, "float64", place), numpy.zeros(n)
@@ -149,9 +156,8 @@ def measure_small_calls(rows, numpy):
     rows.add_figure("with array.host(), in RAM", 600e-9, host)
     rows.add_figure("umem.copy of three elements", 400e-9, lambda: umem.copy(other, source))
     rows.add("asarray of a list of three numbers", "numpy.asarray", 2, lambda: umem.asarray(row), lambda: numpy.asarray(row), calls=20000)
-    rows.add("array[3] = a list", "the same of NumPy", 3, lambda: array.__setitem__(3, row), lambda: plain.__setitem__(3, row), calls=20000)
-    rows.add("array[3] = an array of NumPy", "the same of NumPy", 3, lambda: array.__setitem__(3, three),
-             lambda: plain.__setitem__(3, three), calls=20000)
+    for what, value in (("a list", row), ("an array of NumPy", three)):
+        rows.add(f"array[3] = {what}", "the same of NumPy", 3, setter(array, 3, value), setter(plain, 3, value), calls=20000)
 
 
 def measure_files(rows, numpy):

@@ -305,6 +305,10 @@ nb::object make_source(nb::handle value, Array &array);
  * in between; false, and nothing is done, for what is neither, or needs more checks. */
 bool assign_given(Array &dst, nb::handle value);
 
+/* array_given.cpp: sets the row that a whole number names to such a value of its shape, where the
+ * CPU writes it at once; false, and nothing is done, for all else. */
+bool set_row(Array &array, nb::handle key, nb::handle value);
+
 /* array_host.cpp: the array over the memory of an array of NumPy in RAM, as DLPack would share it,
  * in half of the time. Not valid for other objects, and for what DLPack does not share. */
 nb::object share_numpy(nb::handle object);

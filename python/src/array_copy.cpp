@@ -148,7 +148,8 @@ static nb::object as_type(Array &array, nb::handle dtype, nb::handle place, bool
 }
 
 static void assign_items(nb::handle self, Array &array, nb::handle key, nb::handle value) {
-  if (set_element(array, key, value) || write_chosen_items(self, key, value)) return;
+  if (set_element(array, key, value) || set_row(array, key, value)) return;
+  if (write_chosen_items(self, key, value)) return;
   nb::object part = index_array(array, key);
   Array &dst = array_of(part);
   if (Array *src = find_array(value)) {

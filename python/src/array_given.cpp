@@ -210,6 +210,72 @@ bool assign_buffer(Array &dst, nb::handle value) {
   return true;
 }
 
+/* ---- rows: what most small assignments are to ---- */
+
+/* A short row in C order, in RAM that the CPU writes. */
+struct Row {
+  char *bytes = nullptr; /* none: there is no such row */
+  umemElementType type;
+  int rank;
+  int64_t const *extents;
+  size_t size;
+};
+
+size_t const longest_row = 4096;
+
+/* That which a whole number names. */
+Row find_row(Array &array, nb::handle key) {
+  Row row;
+  Look look(array, true);
+  umemArray *handle = look.get();
+  int rank = umemArray_rank(handle), overflow;
+  row.type = umemArray_type(handle);
+  if (rank < 2 || !look.context()->quick || umemArray_is_read_only(handle) || is_stored(row.type))
+    return row;
+  int64_t const *extents = umemArray_shape(handle), *strides = umemArray_strides(handle);
+  int64_t size = static_cast<int64_t>(umem_element_size(row.type));
+  for (int k = rank - 1; k > 0; size *= extents[k--])
+    if (strides[k] != size || extents[k] > static_cast<int64_t>(longest_row)) return row;
+  long long index = PyLong_AsLongLongAndOverflow(key.ptr(), &overflow);
+  if (overflow || index < -extents[0] || index >= extents[0]) return row;
+  if (size == 0 || size > static_cast<int64_t>(longest_row)) return row;
+  index += index < 0 ? extents[0] : 0;
+  row.rank = rank - 1;
+  row.extents = extents + 1;
+  row.size = static_cast<size_t>(size);
+  row.bytes = reinterpret_cast<char *>(umemArray_address(handle)) + index * strides[0];
+  return row;
+}
+
+/* A list of floats or ints, of those alone: other numbers need checks. */
+bool set_row_of_list(Row const &row, PyObject *list) {
+  int64_t room[longest_row / sizeof(int64_t)];
+  Py_ssize_t count = PyList_Size(list);
+  bool is_real = row.type == umemFloat64;
+  if (row.rank != 1 || *row.extents != count || !(is_real || row.type == umemInt64)) return false;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject *number = PyList_GetItem(list, i);
+    int overflow = 0;
+    if (is_real && PyFloat_CheckExact(number)) {
+      double value = PyFloat_AsDouble(number);
+      memcpy(&room[i], &value, sizeof value);
+    } else if (!is_real && PyLong_CheckExact(number)) {
+      room[i] = PyLong_AsLongLongAndOverflow(number, &overflow);
+    } else {
+      return false;
+    }
+    if (overflow) return false;
+  }
+  memcpy(row.bytes, room, row.size);
+  return true;
+}
+
+bool has_row(Py_buffer const &view, Row const &row) {
+  return view.ndim == row.rank && static_cast<size_t>(view.len) == row.size &&
+         !memcmp(view.shape, row.extents, static_cast<size_t>(row.rank) * sizeof *row.extents) &&
+         PyBuffer_IsContiguous(&view, 'C');
+}
+
 /* A new array in RAM of a list of numbers; None for what needs more checks. */
 nb::object from_list(nb::handle value) {
   List list;
@@ -220,6 +286,21 @@ nb::object from_list(nb::handle value) {
 }
 
 } // namespace
+
+bool set_row(Array &array, nb::handle key, nb::handle value) {
+  PyObject *o = value.ptr();
+  bool is_list = PyList_CheckExact(o);
+  if (array.named || !PyLong_CheckExact(key.ptr()) || !(is_list || PyObject_CheckBuffer(o)))
+    return false;
+  Row row = find_row(array, key);
+  if (!row.bytes) return false;
+  if (is_list) return set_row_of_list(row, o);
+  Buffer buffer(value); /* which may run Python: the array may be another one then */
+  row = find_row(array, key);
+  if (!row.bytes || buffer.type() != row.type || !has_row(buffer.view(), row)) return false;
+  memmove(row.bytes, buffer.view().buf, row.size);
+  return true;
+}
 
 bool assign_given(Array &dst, nb::handle value) {
   PyObject *o = value.ptr();

@@ -56,7 +56,8 @@ static void apply_index(Views &view, int dim, nb::handle part) {
           "an index is an integer, a slice, an ellipsis, None, or a mask or list of integers, not "
           "%s",
           type_text(part).c_str());
-  int64_t index = to_index(part, "an index"), extent = umemArray_extent(view.now(), dim);
+  int64_t index = to_index(part, "an index", umemIndexError),
+          extent = umemArray_extent(view.now(), dim);
   if (index < -extent || index >= extent)
     raise(umemIndexError, "index %lld is outside of dimension %d with %lld elements",
           static_cast<long long>(index), dim, static_cast<long long>(extent));

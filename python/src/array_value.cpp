@@ -261,7 +261,7 @@ static PyObject *stored_item; /* function of an array whose elements umem only s
 
 /* The element with a number in C order. */
 static nb::object find_element(Array &array, nb::handle number) {
-  int64_t rest = to_index(number, "an index");
+  int64_t rest = to_index(number, "an index", umemIndexError);
   Shape shape(0, nullptr);
   {
     Hold hold(array);

@@ -80,7 +80,7 @@ std::string type_text(nb::handle object) {
   return is_class ? "the class " + name : name;
 }
 
-int64_t to_index(nb::handle object, char const *what) {
+int64_t to_index(nb::handle object, char const *what, umemStatusType beyond) {
   PyObject *number = PyNumber_Index(object.ptr());
   if (!number) {
     PyErr_Clear();
@@ -89,7 +89,7 @@ int64_t to_index(nb::handle object, char const *what) {
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
   Py_DECREF(number);
-  if (overflow) raise(umemValueError, "%s does not fit into 64 bits", what);
+  if (overflow) raise(beyond, "%s does not fit into 64 bits", what);
   return value;
 }
 

@@ -125,6 +125,6 @@ void report_failure(char const *where) noexcept;
 std::string type_text(nb::handle object);
 
 /* A Python object as int64_t, as operator.index does. what names it in the exception. */
-int64_t to_index(nb::handle object, char const *what);
+int64_t to_index(nb::handle object, char const *what, umemStatusType beyond = umemValueError);
 
 #endif

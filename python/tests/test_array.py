@@ -187,6 +187,61 @@ def test_shapes_and_axes_are_those_of_numpy(shape, random):
     assert same(array.reshape(other), expected.reshape(other))
 
 
+ROWS = [[1.5, 2.5, 3.5], [1, 2, 3], [1, 2.5, 3], [True, False, True], [2**62, -1, 0], [7.0], (4.0, 5.0, 6.0), numpy.array([9.0, 8.0, 7.0]),
+        numpy.arange(3), numpy.arange(6.0)[::2], numpy.arange(3, dtype=">f8"), numpy.float32([1, 2, 3]), numpy.full((1, 3), 4.0),
+        numpy.float64(3), memoryview(b"abc"), bytearray(b"xyz"), numpy.array([1 + 2j, 3, 4])]
+
+
+@pytest.mark.parametrize("value", ROWS, ids=repr)
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint8", "float32", "complex128", ">f8"])
+def test_a_row_is_set_as_by_numpy(dtype, value):
+    for key in (0, -1, 3):
+        expected = numbers((4, 3), dtype)
+        array, transposed = umem.asarray(expected, copy=True), umem.asarray(numbers((3, 4), dtype), copy=True).T
+        columns = numbers((3, 4), dtype).T
+        if dtype != "complex128" and numpy.iscomplexobj(value):
+            continue  # NumPy warns
+        if dtype in ("int64", "uint8") and isinstance(value, list) and any(not 0 <= x < 256 or x != int(x) for x in value):
+            continue  # NumPy truncates these, or refuses them, by its version
+        expected[key] = columns[key] = value
+        array[key] = transposed[key] = value
+        assert same(array, expected) and same(transposed, columns)
+
+
+def test_a_row_that_does_not_fit_changes_nothing():
+    reals, whole = umem.zeros((4, 3)), umem.zeros((4, 3), "int64")
+    for array, key, value, error in (
+            (reals, 0, [1.0, 2.0], ValueError), (reals, 0, numpy.zeros(4), ValueError), (reals, 4, [1.0, 2.0, 3.0], IndexError),
+            (reals, -5, numpy.zeros(3), IndexError), (reals, 2**70, numpy.zeros(3), IndexError), (reals, 0, [1.0, 2.0, "x"], Exception),
+            (whole, 0, [1, 2, 2**63], OverflowError), (reals[0:0], 0, [1.0, 2.0, 3.0], IndexError)):
+        with pytest.raises(error):
+            array[key] = value
+    assert reals.tolist() == [[0] * 3] * 4 and whole.tolist() == [[0] * 3] * 4
+    fixed = numbers((4, 3))
+    fixed.flags.writeable = False
+    frozen = umem.asarray(fixed)
+    for value in ([1.0, 2.0, 3.0], numpy.zeros(3)):
+        with pytest.raises(umem.Error, match="read-only"):
+            frozen[1] = value
+    assert same(frozen, numbers((4, 3)))
+    gone = umem.zeros((4, 3))
+    gone.release()
+    for value in ([1.0, 2.0, 3.0], numpy.zeros(3)):
+        with pytest.raises(umem.ValueError):
+            gone[1] = value
+
+
+def test_a_row_may_be_a_part_of_the_array():
+    expected = numbers((4, 3))
+    array = umem.asarray(expected, copy=True)
+    shared = numpy.asarray(array)
+    array[1] = shared[2]
+    array[0] = shared.reshape(-1)[1:4]
+    expected[1] = expected[2]
+    expected[0] = expected.reshape(-1)[1:4].copy()
+    assert same(array, expected)
+
+
 @pytest.mark.parametrize("key, error", [(5, IndexError), (-5, IndexError), ((1, 2, 3), IndexError), (1.5, TypeError),
                                         ("a", TypeError), (["a"], TypeError),
                                         ((Ellipsis, Ellipsis), IndexError), ((None,) * 40, IndexError)])

@@ -76,8 +76,10 @@ def test_arrays_of_numpy_are_shared(values):
 def test_copies_pickles_and_files_have_the_same_elements(values, tmp_path):
     array = umem.asarray(values)
     for made in (copy.copy(array), copy.deepcopy(array), pickle.loads(pickle.dumps(array)), array.to(umem.File()),
-                 array.astype(values.dtype), umem.concatenate([array[:1], array[1:]])):
+                 array.astype(values.dtype)):
         assert made.dtype == values.dtype and same(numpy.asarray(made), values)
+    joined = values if values.dtype.names else numpy.concatenate([values[:1], values[1:]])  # which packs records
+    assert same(numpy.asarray(umem.concatenate([array[:1], array[1:]])), joined)
     assert pickle.loads(pickle.dumps(array.dtype)) == array.dtype and umem.dtype(values.dtype) == array.dtype
     umem.save(tmp_path / "a.npy", array)
     assert numpy.array_equal(numpy.load(tmp_path / "a.npy").view(values.dtype), values)

@@ -124,7 +124,9 @@ def convert(dst: Array, src: Array) -> None:
         for key, part in each(src, lambda _, elements: elements.astype(kind)):
             dst[key] = part
     else:
-        dst[...] = numpy.broadcast_to(src.numpy(copy=True).astype(kind), dst.shape)
+        found = src.numpy(copy=True).astype(kind)
+        extra = max(found.ndim - dst.ndim, 0)  # dimensions of one element, which an assignment drops
+        dst[...] = numpy.broadcast_to(found.reshape(found.shape[extra:]) if set(found.shape[:extra]) <= {1} else found, dst.shape)
 
 
 def make_source(value: Any, dtype: Any) -> Array:
