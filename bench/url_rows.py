@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures objects of web servers and of S3 beside curl, kvikIO's RemoteFile, obstore and s3fs.
+"""Measures objects of web servers and of S3 beside sockets alone, curl, kvikIO's RemoteFile, obstore and s3fs.
 
 Usage: url_rows.py [--once] [--workers N] [--json FILE]
 
@@ -47,6 +47,32 @@ def reader(place, size, target):
     return lambda: umem.copy(target, array)
 
 
+class Raw:
+    """Reads all by sockets alone, straight into the target, 8 MiB at a time: what the server and the kernel leave to win."""
+
+    def __init__(self, port, path, size, target):
+        self.path, self.size, self.view = path, size, memoryview(target).cast("B")
+        self.sockets = [socket.create_connection((servers.HOST, port)) for _ in range(CONNECTIONS)]
+        self.threads = ThreadPoolExecutor(CONNECTIONS)
+
+    def read(self):
+        starts = iter(range(0, self.size, 8 << 20))  # next() of it is one step of Python
+        list(self.threads.map(lambda connection: self.read_ranges(connection, starts), self.sockets))
+
+    def read_ranges(self, connection, starts):
+        for start in starts:
+            end = min(start + (8 << 20), self.size)
+            connection.sendall(f"GET {self.path} HTTP/1.1\r\nHost: x\r\nRange: bytes={start}-{end - 1}\r\n\r\n".encode())
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += connection.recv(4096)
+            first = head.partition(b"\r\n\r\n")[2]
+            self.view[start:start + len(first)] = first
+            start += len(first)
+            while start < end:
+                start += connection.recv_into(self.view[start:end])
+
+
 def remote_file(kvikio, url, buffer):
     """Reads all by kvikIO; None, after a line that says so, where it cannot, as without a driver of CUDA."""
     try:
@@ -65,6 +91,8 @@ def measure_http(rows, nginx, size, rounds):
     url = nginx.plain + "/bucket/data"
     with umem.Url(url, connections=CONNECTIONS) as place:
         ours = reader(place, size, target)
+        raw = Raw(nginx.port, "/bucket/data", size, target)
+        rows.add("an object over http to RAM", "sockets alone, 16 threads", None, ours, raw.read, rounds=rounds)
         if shutil.which("curl"):
             rows.add("an object over http to RAM", "curl, 16 connections, to /dev/null", 1 / 0.95, ours, curl(url, size), rounds=rounds)
         theirs = kvikio and remote_file(kvikio, url, numpy.zeros(size, "uint8"))
