@@ -94,6 +94,8 @@ MUTANTS = [
       "pieces for a bucket are written in parts", first=("unit.s3",)),
 
     # ---- whose address is it ----
+    c("core/plan.c", "return layout->rank || !umem_can(self, umemPlansAlike) ||", "return true ||",
+      "a store is queried about runs of others", first=("unit.plans",)),
     c("core/live.c", "live->ctx->capabilities & umemOffsets) continue;", "false) continue;",
       "umem_find takes offsets for pointers", first=("contract.find",)),
     c("core/live.c", "    if (live->older) live->older->newer = live->newer;\n", "",
@@ -449,7 +451,7 @@ MUTANTS = [
       "far columns are gathered through a mapping", first=("unit.file_items",)),
     c("core/items.c", "  if (!by_runs && copy_windows(", "  if (copy_windows(", "far columns go through a mapping",
       first=("unit.file_items",)),
-    c("core/plan.c", "  if (plans && !self", "  if (false && !self", "copies are made by who has not planned them", first=("unit.route",)),
+    c("core/plan.c", "  if (plans && (!may_plan", "  if (false && (!may_plan", "copies are made by who has not planned them", first=("unit.route",)),
     c("cuda/cuda_copy.c", "(umem_is_captured(ctx)) return nothingMoves;", "(false) return nothingMoves;",
       "copies through buffers are recorded in a capture"),
     c("cuda/cuda_copy.c", "  return mover_of(ctx, src, dst, layout, &boxes) != coreMoves;", "  return true;",

@@ -87,7 +87,10 @@ typedef enum umemCapability {
   /* A named file: what was written stays. An object of C++ or Python that ends leaves its block
    * allocated, so that no later block takes its bytes. See umemReuse in umem/file.h. */
   umemKeeps = 1 << 16,
-  umemKeepsAll = 1 << 17 /* so does a umemArray that ends (umemReuseNo) */
+  umemKeepsAll = 1 << 17, /* so does a umemArray that ends (umemReuseNo) */
+  /* Its method plan_copy agrees to a run (rank 0) only where the other side has the same method, so
+   * umem calls it for no other run. */
+  umemPlansAlike = 1 << 18
 } umemCapability;
 
 /* The base of every context, and the first member of its struct. Programs must not change it;

@@ -400,7 +400,8 @@ struct umemVtbl {
   /* Returns whether ctx does this copy by copy_direct, which umem then calls with the same
    * arguments. It only answers: it moves no byte, queues nothing, waits for nothing and records
    * nothing, also not for a copy that copy_direct will refuse with a status. umem calls it once for
-   * a copy, for the source and then for the destination, and one side that agrees does the copy. If
+   * a copy, for the source and then for the destination, and one side that agrees does the copy; a
+   * context with umemPlansAlike is not asked about runs to or from others. If
    * neither does, umem may ask a side with the method window about a copy between it and host
    * memory, before it opens a window. If the answer is wrongly false, the bytes go through host
    * memory. If it is wrongly true and copy_direct returns false, umem goes on as after false.

@@ -120,7 +120,8 @@ bool umemValues_put(umemValues *values, umemValuesShare *share, uintptr_t adr, s
   uint64_t hash = umemTable_hash(adr);
   umemValuesPart *part = part_of(values, hash);
   umemLock_acquire(&part->lock);
-  bool was = umemTable_put_hashed(&part->table, adr, hash, value, old);
+  umemTableCell *cell = umemTable_seek(&part->table, adr, umemTable_home(&part->table, hash));
+  bool was = umemTable_put_in(&part->table, cell, adr, value, old);
   unsigned slack = __atomic_load_n(&values->slack, __ATOMIC_SEQ_CST);
   if (!is_ample(part->table.capacity, slack, count_of(part))) extend(values, part);
   umemLock_release(&part->lock);

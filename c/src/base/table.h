@@ -39,9 +39,10 @@ static inline size_t umemTable_home(umemTable const *table, uint64_t hash) {
   return (size_t)(hash << umemTableSkip >> table->shift);
 }
 
-/* The cell of key, or the free one where it would go. Of a table that has cells. */
-static inline umemTableCell *umemTable_seek(umemTable const *table, uintptr_t key, uint64_t hash) {
-  size_t i = umemTable_home(table, hash);
+/* The cell of key, whose home is the place `home`, or the free one where it would go. Of a table
+ * that has cells. */
+static inline umemTableCell *umemTable_seek(umemTable const *table, uintptr_t key, size_t home) {
+  size_t i = home;
   while (table->cells[i].key_plus_1 && table->cells[i].key_plus_1 != key + 1)
     i = (i + 1) & (table->capacity - 1);
   return &table->cells[i];
@@ -50,7 +51,8 @@ static inline umemTableCell *umemTable_seek(umemTable const *table, uintptr_t ke
 /* The cell of key, whose hash the caller has, until the next change; NULL where there is none. */
 static inline umemTableCell *umemTable_find_hashed(umemTable const *table, uintptr_t key,
                                                    uint64_t hash) {
-  umemTableCell *cell = table->capacity ? umemTable_seek(table, key, hash) : NULL;
+  umemTableCell *cell =
+      table->capacity ? umemTable_seek(table, key, umemTable_home(table, hash)) : NULL;
   return cell && cell->key_plus_1 ? cell : NULL;
 }
 
@@ -58,11 +60,10 @@ static inline umemTableCell *umemTable_find(umemTable const *table, uintptr_t ke
   return umemTable_find_hashed(table, key, umemTable_hash(key));
 }
 
-/* Sets the value of key, whose hash the caller has; if key is not in the table yet, at least two
- * cells must be free. Returns whether it was there, with *old. */
-static inline bool umemTable_put_hashed(umemTable *table, uintptr_t key, uint64_t hash,
-                                        uintptr_t value, uintptr_t *old) {
-  umemTableCell *cell = umemTable_seek(table, key, hash);
+/* Sets the value of key in the cell that umemTable_seek has found; if key is not in the table yet,
+ * at least two cells must be free. Returns whether it was there, with *old. */
+static inline bool umemTable_put_in(umemTable *table, umemTableCell *cell, uintptr_t key,
+                                    uintptr_t value, uintptr_t *old) {
   bool was = cell->key_plus_1;
   if (was) *old = cell->value;
   *cell = (umemTableCell){key + 1, value};
@@ -71,7 +72,8 @@ static inline bool umemTable_put_hashed(umemTable *table, uintptr_t key, uint64_
 }
 
 static inline bool umemTable_put(umemTable *table, uintptr_t key, uintptr_t value, uintptr_t *old) {
-  return umemTable_put_hashed(table, key, umemTable_hash(key), value, old);
+  size_t home = umemTable_home(table, umemTable_hash(key));
+  return umemTable_put_in(table, umemTable_seek(table, key, home), key, value, old);
 }
 
 /* Frees a cell that find has returned, and moves later ones up to where a search finds them. */

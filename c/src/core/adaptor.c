@@ -26,10 +26,10 @@ typedef struct Adaptor {
 } Adaptor;
 _Static_assert(offsetof(Adaptor, impl) == sizeof(umemVirtual), "impl follows the base");
 
-/* What holds for upstream holds for ctx too; but its alloc and free record failures, and are its
- * own. */
+/* What holds for upstream holds for ctx too; but its alloc, free and plan_copy are its own. */
 static void inherit(umemVirtual *ctx, umemVirtual const *upstream) {
-  ctx->capabilities = upstream->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks);
+  ctx->capabilities =
+      upstream->capabilities & ~(uint32_t)(umemSilent | umemPromptBlocks | umemPlansAlike);
   ctx->alignment = upstream->alignment;
   ctx->host = upstream->host;
   memcpy(ctx->space, upstream->space, sizeof ctx->space);

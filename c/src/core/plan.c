@@ -302,6 +302,13 @@ static __attribute__((noinline)) bool watch_direct(umemVirtual *self, umemVirtua
   return umem_step_hook(&(umemStep){.src = src, .dst = dst, .nbytes = nbytes}, direct_job, &copy);
 }
 
+/* Whether self may agree to the copy with other. */
+static inline bool may_plan(umemVirtual const *self, umemVirtual const *other,
+                            umemLayout const *layout) {
+  return layout->rank || !umem_can(self, umemPlansAlike) ||
+         UMEM_SLOT(other, plan_copy) == self->vptr->plan_copy;
+}
+
 /* Whether self, which is src or dst, has done the copy. A context without plan_copy decides that in
  * copy_direct. */
 static inline __attribute__((always_inline)) bool copies_alone(umemVirtual *self, umemVirtual *src,
@@ -310,7 +317,9 @@ static inline __attribute__((always_inline)) bool copies_alone(umemVirtual *self
                                                                umemLayout const *layout) {
   if (!UMEM_SLOT(self, copy_direct)) return false;
   bool plans = UMEM_SLOT(self, plan_copy);
-  if (plans && !self->vptr->plan_copy(self, src, src_adr, dst, dst_adr, layout)) return false;
+  if (plans && (!may_plan(self, self == src ? dst : src, layout) ||
+                !self->vptr->plan_copy(self, src, src_adr, dst, dst_adr, layout)))
+    return false;
   if (plans)
     UMEM_DECIDED(umemDecisionCopies, self, "%s does a copy from %s to %s alone",
                  umem_get_device_name(self), umem_get_device_name(src), umem_get_device_name(dst));

@@ -40,7 +40,7 @@ bool umemStore_fail_space(umemStore const *store, int error) {
 
 uint32_t umemStore_capabilities(umemStore const *store) {
   bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
-  return umemConcurrent | umemShared | (store->readable ? umemReadable : 0u) |
+  return umemConcurrent | umemShared | umemPlansAlike | (store->readable ? umemReadable : 0u) |
          (store->writable ? umemWritable : 0u) |
          (store->base && store->writable ? umemCpuWritable : 0u) | (keeps ? umemKeeps : 0u) |
          (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);

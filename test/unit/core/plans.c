@@ -17,7 +17,7 @@ typedef struct Watched {
 } Watched;
 
 static Watched opened[count];
-static unsigned agreed, done, declined;
+static unsigned agreed, done, declined, queried_alike;
 
 static Watched *watched(umemVirtual *ctx) {
   for (int i = 0; i < count; i++)
@@ -31,6 +31,10 @@ static bool count_plan(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, um
   bool agrees = watched(ctx)->own->plan_copy(ctx, src, src_adr, dst, dst_adr, layout);
   assert_true(umem_thread_failures() == before);
   agreed += agrees;
+  if (!layout->rank && ctx->capabilities & umemPlansAlike) {
+    assert_ptr_equal((ctx == src ? dst : src)->vptr->plan_copy, count_plan);
+    queried_alike++;
+  }
   return agrees;
 }
 
@@ -97,5 +101,6 @@ TEST_CASE(who_agrees_copies) {
   assert_int_equal(declined, 0);
   assert_int_equal(agreed, done);
   assert_true(done > 100);
+  assert_true(queried_alike > 50);
   close_all();
 }

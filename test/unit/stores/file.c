@@ -53,7 +53,7 @@ TEST(capabilities_follow_the_mode) {
   make_file(1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     open_any(&any, rows[i].mode);
-    unsigned expected = umemConcurrent | umemShared;
+    unsigned expected = umemConcurrent | umemShared | umemPlansAlike;
     if (rows[i].file & umemWritable) expected |= umemKeeps;
     if (kind == kindFile) {
       expected |= umemOffsets | rows[i].file;
