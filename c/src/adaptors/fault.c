@@ -1,8 +1,5 @@
 /* fault.c - fails on purpose. */
 #include "core/adaptor.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/context.h"
 #include "base/number.h"
 
 #include <inttypes.h>
@@ -159,11 +156,10 @@ umemStatusType umemFault_set_plan(umemFault *ctx, umemFaultPlan const *plan) {
       !check_plan(&ctx->super, &full))
     return UMEM_RESULT();
   Fault *fault = fault_of(&ctx->super);
-  umemLock_acquire(&fault->lock);
+  UMEM_LOCKED(&fault->lock);
   fault->plan = full;
   memset(fault->counts, 0, sizeof fault->counts);
   fault->planned = fault->failures = 0;
-  umemLock_release(&fault->lock);
   return umemOK;
 }
 
@@ -172,10 +168,9 @@ uint64_t umemFault_count(umemFault *ctx, unsigned calls) {
   if (!is_fault(ctx)) return 0;
   Fault *fault = fault_of(&ctx->super);
   uint64_t count = 0;
-  umemLock_acquire(&fault->lock);
+  UMEM_LOCKED(&fault->lock);
   for (int i = 0; i < kinds; i++)
     if (calls >> i & 1) count += fault->counts[i];
-  umemLock_release(&fault->lock);
   return count;
 }
 
@@ -183,9 +178,8 @@ uint64_t umemFault_failures(umemFault *ctx) {
   UMEM_ENTER();
   if (!is_fault(ctx)) return 0;
   Fault *fault = fault_of(&ctx->super);
-  umemLock_acquire(&fault->lock);
+  UMEM_LOCKED(&fault->lock);
   uint64_t failures = fault->failures;
-  umemLock_release(&fault->lock);
   return failures;
 }
 
@@ -207,17 +201,16 @@ enum { by_calls, by_status };
 /* The first words of calls are in the order of umemFaultCalls, those of status from 1 in that of
  * umemStatusType. */
 static umemOption const options[] = {
-    [by_calls] = {.name = "calls",
-                  .kind = umemWordsOption,
-                  .words =
-                      "alloc calloc aligned realloc free set copy-to copy-from synchronize wait "
-                      "flush trim allocations copies all",
-                  .help = "of which some fail; default: allocations"},
-    [by_status] = {.name = "status",
-                   .kind = umemWordOption,
-                   .words = "MemoryError RuntimeError IOError ValueError TypeError IndexError "
-                            "NotImplementedError NotSupportedError AssertError CancelledError",
-                   .help = "what they fail as; default: MemoryError"},
+    [by_calls] =
+        UMEM_OPTION_OWN("calls", umemWordsOption,
+                        "alloc calloc aligned realloc free set copy-to copy-from synchronize wait "
+                        "flush trim allocations copies all",
+                        "of which some fail; default: allocations"),
+    [by_status] =
+        UMEM_OPTION_OWN("status", umemWordOption,
+                        "MemoryError RuntimeError IOError ValueError TypeError IndexError "
+                        "NotImplementedError NotSupportedError AssertError CancelledError",
+                        "what they fail as; default: MemoryError"),
     UMEM_OPTION(umemFaultPlan, nth, "nth", umemNumberOption,
                 "the first call that fails, from 1; default: none"),
     UMEM_OPTION(umemFaultPlan, times, "times", umemNumberOption, "how many in a row; default: 1"),

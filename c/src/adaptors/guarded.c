@@ -1,12 +1,7 @@
 /* guarded.c - memory that traps accesses at a wrong time. */
 #include "adaptors/guarded_blocks.h"
-#include "base/thread.h"
 #include "core/adaptor.h"
-#include "core/status.h"
-#include "core/live.h"
-#include "core/context.h"
 #include "core/layout.h"
-#include "core/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +20,7 @@ static Guarded *impl_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
 static void refuse_change(umemVirtual *ctx, char const *what, uintptr_t adr, int error) {
   umemVirtual_fail(ctx, umemMemoryError, "cannot %s the pages of the block at 0x%" PRIxPTR ": %s",
-                   what, adr, strerror(error));
+                   what, adr, UMEM_WORDS(error));
 }
 
 static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
@@ -37,15 +32,11 @@ static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
 static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
   Guarded *impl = impl_of(ctx);
   size_t total, origin_alignment;
-  if (!umemGuardedBlocks_plan(&impl->blocks, nbytes, alignment, &total, &origin_alignment)) {
-    umemVirtual_fail(ctx, umemMemoryError, "%zu bytes and their pages exceed the address space",
-                     nbytes);
-    return 0;
-  }
-  if (!umemRecords_reserve(&impl->blocks.records)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-    return 0;
-  }
+  if (!umemGuardedBlocks_plan(&impl->blocks, nbytes, alignment, &total, &origin_alignment))
+    return UMEM_FAIL_AS(0, ctx, umemMemoryError,
+                        "%zu bytes and their pages exceed the address space", nbytes);
+  if (!umemRecords_reserve(&impl->blocks.records))
+    return UMEM_FAIL_AS(0, ctx, umemMemoryError, "no memory to remember a block");
   umemRequest request = {umemByAligned, total, origin_alignment, 0, 0};
   uintptr_t origin = umemAdaptor_allocate(ctx, &request);
   if (!origin) {
@@ -59,21 +50,20 @@ static uintptr_t take(umemVirtual *ctx, size_t nbytes, size_t alignment) {
   umemLock_release(&impl->blocks.records.lock);
   if (adr) return adr;
   umemAdaptor_give_back(ctx, origin, true);
-  umemVirtual_fail(ctx, umemMemoryError, "cannot close the pages around a block of %zu bytes: %s",
-                   nbytes, strerror(error));
-  return 0;
+  return UMEM_FAIL_AS(0, ctx, umemMemoryError,
+                      "cannot close the pages around a block of %zu bytes: %s", nbytes,
+                      UMEM_WORDS(error));
 }
 
 /* Exchanges *label and that of the block at adr. False if no live block begins there. */
 static bool exchange_label(Guarded *impl, uintptr_t adr, char **label) {
-  umemLock_acquire(&impl->blocks.records.lock);
+  UMEM_LOCKED(&impl->blocks.records.lock);
   umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
   if (block) {
     char *old = block->label;
     block->label = *label;
     *label = old;
   }
-  umemLock_release(&impl->blocks.records.lock);
   return block != NULL;
 }
 

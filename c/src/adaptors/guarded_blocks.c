@@ -5,7 +5,6 @@
  * tries, and if another thread holds one of them for long, it prints nothing. It allocates
  * nothing and calls only functions that a handler may call. */
 #include "adaptors/guarded_blocks.h"
-#include "base/thread.h"
 #include "core/live.h"
 #include "core/status.h"
 
@@ -306,11 +305,11 @@ static bool change(bool on) {
 
 umemStatusType umemGuarded_report(bool on) {
   UMEM_ENTER();
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   bool done = change(on);
   int error = errno;
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   if (done) return umemOK;
   return umemVirtual_fail(NULL, umemRuntimeError, "cannot change the handler of SIGSEGV: %s",
-                          strerror(error));
+                          UMEM_WORDS(error));
 }

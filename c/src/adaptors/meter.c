@@ -11,14 +11,9 @@
  * Of an upstream that maps memory (umemPages) a page counts as a block from the map that gives
  * it memory to the unmap that takes it: what a pool over the adaptor holds. To move pages
  * changes nothing, as they keep their memory. Addresses without memory do not count. */
-#include "base/thread.h"
 #include "base/number.h"
 #include "base/records.h"
 #include "core/adaptor.h"
-#include "core/context.h"
-#include "core/live.h"
-#include "core/memory.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +133,7 @@ static uintptr_t meter_allocate(umemVirtual *ctx, umemRequest const *request) {
   Meter *meter = meter_of(ctx);
   umemValuesShare *room = umemValues_reserve(&meter->sizes);
   if (room) return (request->how == umemByRealloc ? resize : allocate)(ctx, meter, room, request);
-  umemVirtual_fail(ctx, umemMemoryError, "no memory to remember a block");
-  return umem_null_of(ctx);
+  return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemMemoryError, "no memory to remember a block");
 }
 UMEM_ADAPTOR_ALLOCATES(meter_allocate)
 
@@ -273,13 +267,12 @@ static umemPages const *start_pages(Meter *meter, int order, umemPages const *be
       {.map = map_5, .unmap = unmap_5, .move = move_5},
       {.map = map_6, .unmap = unmap_6, .move = move_6}};
   MeterPages *pages = &meter->pages[order];
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   if (!pages->below) {
     pages->own = methods[order];
     pages->own.page_size = below->page_size;
     pages->below = below;
   }
-  umemLock_release_global();
   return &pages->own;
 }
 
@@ -435,10 +428,9 @@ static void count(umemStatsFigures *figures, int64_t old_size, int64_t new_size)
 
 static void stats_resized(Meter *meter, size_t old_size, size_t new_size) {
   Stats *stats = (Stats *)meter;
-  umemLock_acquire(&stats->lock);
+  UMEM_LOCKED(&stats->lock);
   for (Scope *scope = stats->innermost; scope; scope = scope->outer)
     count(&scope->figures, (int64_t)old_size, (int64_t)new_size);
-  umemLock_release(&stats->lock);
 }
 
 static bool stats_usage(umemVirtual *ctx, umemUsage *usage) {
@@ -512,9 +504,8 @@ umemStatusType umemStats_get(umemStats *ctx, umemStatsFigures *figures) {
   Stats *stats = ctx->impl;
   char label[UMEM_LABEL_SIZE];
   umemExtra_label(&ctx->super, label);
-  umemLock_acquire(&stats->lock);
+  UMEM_LOCKED(&stats->lock);
   write_figures(figures, &stats->life.figures, label);
-  umemLock_release(&stats->lock);
   return umemOK;
 }
 
@@ -524,10 +515,9 @@ umemStatusType umemStats_push(umemStats *ctx) {
   Stats *stats = ctx->impl;
   Scope *scope = calloc(1, sizeof *scope);
   if (!scope) return umemVirtual_fail(ctx, umemMemoryError, "no memory for a scope");
-  umemLock_acquire(&stats->lock);
+  UMEM_LOCKED(&stats->lock);
   scope->outer = stats->innermost;
   stats->innermost = scope;
-  umemLock_release(&stats->lock);
   return umemOK;
 }
 
@@ -553,13 +543,12 @@ umemStatusType umemStats_reset(umemStats *ctx) {
   UMEM_ENTER();
   if (!is_stats(ctx)) return UMEM_RESULT();
   Stats *stats = ctx->impl;
-  umemLock_acquire(&stats->lock);
+  UMEM_LOCKED(&stats->lock);
   for (Scope *scope = stats->innermost; scope; scope = scope->outer) {
     umemStatsFigures *figures = &scope->figures;
     figures->peak_bytes = not_negative(figures->current_bytes);
     figures->peak_count = not_negative(figures->current_count);
     figures->total_bytes = figures->total_count = 0;
   }
-  umemLock_release(&stats->lock);
   return umemOK;
 }

@@ -1,8 +1,5 @@
 /* retry.c - calls a function of the program when upstream is out of memory, and tries again. */
 #include "core/adaptor.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/context.h"
 
 #include <umem/retry.h>
 

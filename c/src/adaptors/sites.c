@@ -1,7 +1,6 @@
 /* sites.c - captures call sites by the unwinder of the C library, and names their frames by its
  * dynamic linker. */
 #include "adaptors/sites.h"
-#include "base/thread.h"
 #include "core/status.h"
 
 #include <dlfcn.h>

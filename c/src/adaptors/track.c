@@ -3,10 +3,6 @@
  * A block that is being freed remains in the records, as one that leaves, until the upstream has
  * answered. If its address comes back before that, in another thread, the new block replaces it. */
 #include "core/adaptor.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/live.h"
-#include "core/context.h"
 #include "adaptors/sites.h"
 
 #include <inttypes.h>
@@ -31,14 +27,12 @@ typedef struct Track {
   umemRecords records;  /* Records */
   size_t count, nbytes; /* of all records; under the lock of these */
   size_t peak;          /* of nbytes */
-  umemTrack *ctx;
   unsigned frames;
-  struct Track *newer, *older; /* in the list of all; under the global lock */
 } Track;
 
 _Static_assert(UMEM_TRACK_FRAMES == umemSiteFrames, "a site holds all frames");
 
-static Track *newest;
+static struct umemVtbl const track_vtbl; /* below */
 
 static Track *track_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 
@@ -87,21 +81,18 @@ static void exchange_label(Record *record, char **label) {
 /* ---- records: with the lock taken inside ---- */
 
 static bool find_block(Track *track, uintptr_t adr, umemTrackBlock *block) {
-  umemLock_acquire(&track->records.lock);
-  bool found = find(track, adr, block, NULL);
-  umemLock_release(&track->records.lock);
-  return found;
+  UMEM_LOCKED(&track->records.lock);
+  return find(track, adr, block, NULL);
 }
 
 /* Fills in all but ctx of the first live block that begins at or after from. Returns false where
  * there is none. */
 static bool find_next(Track *track, uintptr_t from, umemTrackBlock *block) {
   umemRecords *records = &track->records;
-  umemLock_acquire(&records->lock);
+  UMEM_LOCKED(&records->lock);
   uint32_t slot = umemRecords_from(records, from);
   while (slot && record_at(track, slot)->leaves) slot = umemRecords_next(records, slot);
   if (slot) describe(track, slot, block);
-  umemLock_release(&records->lock);
   return slot != 0;
 }
 
@@ -116,14 +107,13 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Record co
     umemSite_release(records, record->trace);
     return adr;
   }
-  umemLock_acquire(&records->lock);
+  UMEM_LOCKED(&records->lock);
   Record *entered = record_at(track, umemRecords_enter(records, adr, nbytes));
   *entered = *record;
   entered->head.number = records->entered;
   track->count++;
   track->nbytes += nbytes;
   if (track->peak < track->nbytes) track->peak = track->nbytes;
-  umemLock_release(&records->lock);
   return adr;
 }
 
@@ -148,35 +138,26 @@ typedef enum Answer { leaves, unknown, other_form, other_size } Answer;
 static Answer begin_free(Track *track, uintptr_t adr, bool aligned, size_t wanted,
                          umemRecordName *name, size_t *nbytes) {
   umemRecords *records = &track->records;
-  Answer answer = leaves;
-  umemLock_acquire(&records->lock);
+  UMEM_LOCKED(&records->lock);
   uint32_t slot = umemRecords_exact(records, adr);
   Record *record = slot ? record_at(track, slot) : NULL;
-  if (!record || record->leaves) {
-    answer = unknown;
-  } else {
-    *nbytes = records->index.spans[slot].size;
-    if (record->aligned != aligned)
-      answer = other_form;
-    else if (wanted && wanted != *nbytes)
-      answer = other_size;
-    else
-      record->leaves = true;
-    *name = umemRecords_name(records, slot);
-  }
-  umemLock_release(&records->lock);
-  return answer;
+  if (!record || record->leaves) return unknown;
+  *nbytes = records->index.spans[slot].size;
+  if (record->aligned != aligned) return other_form;
+  if (wanted && wanted != *nbytes) return other_size;
+  record->leaves = true;
+  *name = umemRecords_name(records, slot);
+  return leaves;
 }
 
 /* The block of this name, which leaves, is gone or remains. */
 static void end_free(Track *track, umemRecordName name, bool gone) {
-  umemLock_acquire(&track->records.lock);
+  UMEM_LOCKED(&track->records.lock);
   uint32_t slot = umemRecords_named(&track->records, name);
   if (slot && gone)
     umemRecords_remove(&track->records, slot);
   else if (slot)
     record_at(track, slot)->leaves = false;
-  umemLock_release(&track->records.lock);
 }
 
 /* Begins to free the block at adr. Returns false, and records a status, if it may not be freed
@@ -222,10 +203,9 @@ static void track_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
 
 /* Exchanges *label and that of the block of this name, which leaves. */
 static void exchange_label_of(Track *track, umemRecordName name, char **label) {
-  umemLock_acquire(&track->records.lock);
+  UMEM_LOCKED(&track->records.lock);
   uint32_t slot = umemRecords_named(&track->records, name);
   if (slot) exchange_label(record_at(track, slot), label);
-  umemLock_release(&track->records.lock);
 }
 
 static uintptr_t track_allocate(umemVirtual *ctx, umemRequest const *request) {
@@ -265,17 +245,20 @@ static bool next_by_age(Track *track, uint64_t number, umemTrackBlock *oldest) {
 /* Copies the label of a block that is live still. */
 static void label_of(Track *track, umemTrackBlock const *block, char *label) {
   umemTrackBlock same;
-  umemLock_acquire(&track->records.lock);
+  UMEM_LOCKED(&track->records.lock);
   find(track, block->adr, &same, label);
-  umemLock_release(&track->records.lock);
+}
+
+static size_t count_blocks(Track *track, size_t *nbytes) {
+  UMEM_LOCKED(&track->records.lock);
+  *nbytes = track->nbytes;
+  return track->count;
 }
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
 static void report_leaks(umemVirtual *ctx) {
   Track *track = track_of(ctx);
-  umemLock_acquire(&track->records.lock);
-  size_t const count = track->count, nbytes = track->nbytes;
-  umemLock_release(&track->records.lock);
+  size_t nbytes, count = count_blocks(track, &nbytes);
   if (!count) return;
   char text[UMEM_MESSAGE_SIZE] = "";
   umemTrackBlock block = {.number = 0};
@@ -299,17 +282,9 @@ static void report_leaks(umemVirtual *ctx) {
 }
 
 static void track_dtor(umemVirtual *ctx) {
-  Track *track = track_of(ctx);
-  umemLock_acquire_global();
-  if (track->newer)
-    track->newer->older = track->older;
-  else
-    newest = track->older;
-  if (track->older) track->older->newer = track->newer;
-  umemLock_release_global();
   umemAdaptor_unlist(ctx);
   report_leaks(ctx);
-  umemRecords_fini(&track->records);
+  umemRecords_fini(&track_of(ctx)->records);
   umemAdaptor_dtor(ctx);
 }
 
@@ -362,12 +337,6 @@ static bool track_start(umemVirtual *ctx, void const *given) {
   if (!umemRecords_init(&track->records, sizeof(Record), end_record))
     return UMEM_FAIL(ctx, umemMemoryError, "no memory for a context");
   track->frames = options->frames;
-  track->ctx = (umemTrack *)ctx;
-  umemLock_acquire_global();
-  track->older = newest;
-  if (newest) newest->newer = track;
-  newest = track;
-  umemLock_release_global();
   return true;
 }
 
@@ -444,32 +413,26 @@ bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
 
 size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {
   UMEM_ENTER();
-  if (nbytes) *nbytes = 0;
-  if (!is_track(ctx)) return 0;
-  Track *track = track_of(&ctx->super);
-  umemLock_acquire(&track->records.lock);
-  size_t count = track->count;
-  if (nbytes) *nbytes = track->nbytes;
-  umemLock_release(&track->records.lock);
-  return count;
+  size_t none, *bytes = nbytes ? nbytes : &none;
+  *bytes = 0;
+  return is_track(ctx) ? count_blocks(track_of(&ctx->super), bytes) : 0;
 }
 
-/* Looks through the whole list under the global lock, so that nothing in it ends meanwhile. Under
- * it must not wait for a lock: *busy is true when one was taken, and then nothing is known. */
-static Track *owner_of(uintptr_t adr, umemTrackBlock *found, bool *busy) {
-  Track *owner = NULL;
-  *busy = false;
-  umemLock_acquire_global();
-  for (Track *track = newest; track && !owner && !*busy; track = track->older) {
-    if (umem_can(&track->ctx->super, umemOffsets)) continue;
+/* Looks through all that are live under the global lock, so that none ends meanwhile. It must not
+ * wait for a lock there: *busy is true when one was taken, and then nothing is known. */
+static bool find_owner(uintptr_t adr, umemTrackBlock *found, bool *busy) {
+  bool owned = *busy = false;
+  UMEM_LOCKED(&umem_global_lock);
+  for (umemLive *live = umemLive_newest(); live && !owned && !*busy; live = live->older) {
+    if (live->ctx->vptr != &track_vtbl || umem_can(live->ctx, umemOffsets)) continue;
+    Track *track = track_of(live->ctx);
     *busy = !umemLock_try(&track->records.lock);
     if (*busy) break;
-    if (find(track, adr, found, NULL)) owner = track;
+    owned = find(track, adr, found, NULL);
     umemLock_release(&track->records.lock);
+    found->ctx = (umemTrack *)live->ctx;
   }
-  if (owner) found->ctx = owner->ctx;
-  umemLock_release_global();
-  return owner;
+  return owned;
 }
 
 bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block) {
@@ -477,7 +440,7 @@ bool umemTrack_owner(uintptr_t adr, umemTrackBlock *block) {
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   bool owned, busy;
   if (!check_block(NULL, block)) return false;
-  do owned = owner_of(adr, &found, &busy);
+  do owned = find_owner(adr, &found, &busy);
   while (busy);
   if (owned) write_block(block, &found, found.ctx);
   return owned;

@@ -1,8 +1,6 @@
 /* array.c - umem/array.h: how arrays are made. */
-#include "array/array_handle.h"
 #include "array/array_operand.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>

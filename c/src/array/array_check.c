@@ -3,7 +3,6 @@
 
 #include "array/array_handle.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,6 @@
 /* array_contents.c - copies, compares and fills what is in arrays. */
-#include "array/array_handle.h"
 #include "array/array_operand.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "core/threads.h"
 #include "array/array_operand.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -58,7 +57,7 @@ static void add_wrapping(umemConversion *c, umemConvertLoops const *loops, umemN
   umemConvertLoop *loop = loops->wrapping[from][__builtin_ctzl(sizes[to])];
   bool is_unsigned = from >= umemNumberU8;
   umemNumber alike = (umemNumber)(to % umemNumberU8 + (is_unsigned ? umemNumberU8 : 0));
-  if (!loop) loop = loops->between[from][alike];
+  if (!loop && from != alike) loop = loops->between[from][alike];
   if (loop) add(c, loop, sizes[to]);
 }
 

@@ -2,7 +2,6 @@
 #include "array/array_handle.h"
 #include "core/context.h"
 #include "core/layout.h"
-#include "core/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <umem/array.h>
 
-#include "base/thread.h"
 #include "core/status.h"
 
 /* A shape with its strides, checked. */

@@ -1,13 +1,10 @@
 /* array_operand.c - finds the bytes of arrays for the CPU, piece by piece where it cannot address
  * them, and makes results. */
 #include "array/array_operand.h"
-#include "base/thread.h"
 #include "core/adaptor.h"
-#include "core/context.h"
 #include "core/copy.h"
 #include "core/layout.h"
 #include "core/ram.h"
-#include "core/status.h"
 #include "core/threads.h"
 
 #include <stdlib.h>

@@ -2,9 +2,7 @@
 #include <umem/array_random.h>
 
 #include "array/array_operand.h"
-#include "array/loops.h"
 #include "base/number.h"
-#include "core/status.h"
 
 #include <string.h>
 
@@ -52,8 +50,7 @@ static umemElementType number_type(umemArray const *array) {
   if (code == umemCodeBfloat || (code == umemCodeFloat && bits <= 64))
     return UMEM_ELEMENT(code, bits, 1);
   umem_element_name(array->type, name, sizeof name);
-  umemVirtual_fail(NULL, umemTypeError, "there are no random numbers of type %s", name);
-  return 0;
+  return UMEM_FAIL_AS(0, NULL, umemTypeError, "there are no random numbers of type %s", name);
 }
 
 static void draw(umemArray *array, umemElementType type, umemRandom const *random, uint64_t seed) {

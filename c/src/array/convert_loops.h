@@ -176,19 +176,24 @@ typedef UNALIGNED(double) F64;
 
 #define BY_CAST(S, D) LOOP(S##_to_##D, S, D, y = (D)x)
 #define BY_RANGE(S, D) LOOP(S##_to_##D, S, D, INTEGER_TO_INTEGER(S, D, x, y))
-#define FROM_F32(D) LOOP(F32_to_##D, F32, D, FLOAT_TO_INTEGER(F32, 24, D, x, y))
-#define FROM_F64(D) LOOP(F64_to_##D, F64, D, FLOAT_TO_INTEGER(F64, 53, D, x, y))
+#define FROM_F32(S, D) LOOP(F32_to_##D, F32, D, FLOAT_TO_INTEGER(F32, 24, D, x, y))
+#define FROM_F64(S, D) LOOP(F64_to_##D, F64, D, FLOAT_TO_INTEGER(F64, 53, D, x, y))
 #define FIRST_BITS(S, D) LOOP(S##_wrapping_##D, S, D, y = (D)x)
 #define WRAPPING(F, D) LOOP(F##_wrapping_##D, F, D, y = (D)wrapped_number(x))
 #define TO_BOOL(S) LOOP(S##_to_bool, S, U8, y = x != 0)
 
-#define OF_INTEGER(S)                                                                              \
-  BY_CAST(S, F32)                                                                                  \
-  BY_CAST(S, F64)                                                                                  \
-  FROM_F32(S)                                                                                      \
-  FROM_F64(S)                                                                                      \
-  TO_BOOL(S)
-#define BOTH_WAYS(S, D) BY_RANGE(S, D) BY_RANGE(D, S)
+#define TO_INTEGERS(TO, S)                                                                         \
+  TO(S, I8) TO(S, I16) TO(S, I32) TO(S, I64) TO(S, U8) TO(S, U16) TO(S, U32) TO(S, U64)
+#define OF_INTEGER(S) TO_INTEGERS(BY_RANGE, S) BY_CAST(S, F32) BY_CAST(S, F64) TO_BOOL(S)
+#define OF_FLOAT(F)                                                                                \
+  TO_INTEGERS(FROM_##F, F)                                                                         \
+  BY_CAST(F, F32)                                                                                  \
+  BY_CAST(F, F64)                                                                                  \
+  TO_BOOL(F)                                                                                       \
+  WRAPPING(F, U8)                                                                                  \
+  WRAPPING(F, U16)                                                                                 \
+  WRAPPING(F, U32)                                                                                 \
+  WRAPPING(F, U64)
 
 OF_INTEGER(I8)
 OF_INTEGER(I16)
@@ -198,38 +203,8 @@ OF_INTEGER(U8)
 OF_INTEGER(U16)
 OF_INTEGER(U32)
 OF_INTEGER(U64)
-BOTH_WAYS(I8, I16)
-BOTH_WAYS(I8, I32)
-BOTH_WAYS(I8, I64)
-BOTH_WAYS(I8, U8)
-BOTH_WAYS(I8, U16)
-BOTH_WAYS(I8, U32)
-BOTH_WAYS(I8, U64)
-BOTH_WAYS(I16, I32)
-BOTH_WAYS(I16, I64)
-BOTH_WAYS(I16, U8)
-BOTH_WAYS(I16, U16)
-BOTH_WAYS(I16, U32)
-BOTH_WAYS(I16, U64)
-BOTH_WAYS(I32, I64)
-BOTH_WAYS(I32, U8)
-BOTH_WAYS(I32, U16)
-BOTH_WAYS(I32, U32)
-BOTH_WAYS(I32, U64)
-BOTH_WAYS(I64, U8)
-BOTH_WAYS(I64, U16)
-BOTH_WAYS(I64, U32)
-BOTH_WAYS(I64, U64)
-BOTH_WAYS(U8, U16)
-BOTH_WAYS(U8, U32)
-BOTH_WAYS(U8, U64)
-BOTH_WAYS(U16, U32)
-BOTH_WAYS(U16, U64)
-BOTH_WAYS(U32, U64)
-BY_CAST(F32, F64)
-BY_CAST(F64, F32)
-TO_BOOL(F32)
-TO_BOOL(F64)
+OF_FLOAT(F32)
+OF_FLOAT(F64)
 
 FIRST_BITS(U16, U8)
 FIRST_BITS(U32, U8)
@@ -237,9 +212,6 @@ FIRST_BITS(U32, U16)
 FIRST_BITS(U64, U8)
 FIRST_BITS(U64, U16)
 FIRST_BITS(U64, U32)
-#define OF_FLOAT(F) WRAPPING(F, U8) WRAPPING(F, U16) WRAPPING(F, U32) WRAPPING(F, U64)
-OF_FLOAT(F32)
-OF_FLOAT(F64)
 
 LOOP(bool_to_u8, U8, U8, y = x != 0)
 #ifndef LOOPS_HALVES
@@ -262,56 +234,27 @@ LOOP(F64_to_odd, F64, F32, y = odd_of_double(x))
   [umemNumberU8] = S##_to_U8, [umemNumberU16] = S##_to_U16, [umemNumberU32] = S##_to_U32,          \
   [umemNumberU64] = S##_to_U64
 
-/* What the diagonal would name. */
-#define I8_to_I8 NULL
-#define I16_to_I16 NULL
-#define I32_to_I32 NULL
-#define I64_to_I64 NULL
-#define U8_to_U8 NULL
-#define U16_to_U16 NULL
-#define U32_to_U32 NULL
-#define U64_to_U64 NULL
-#define F32_to_F32 NULL
-#define F64_to_F64 NULL
 #define ROW(S) [umemNumber##S] = {TO_SIGNED(S), TO_UNSIGNED(S), TO_FLOATS(S)}
+
+#define BOOL(S) [umemNumber##S] = S##_to_bool
+#define ODD(S) [umemNumber##S] = S##_to_odd
 
 umemConvertLoops const CONVERT_TABLE = {
     .between = {ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U8), ROW(U16), ROW(U32), ROW(U64),
                 ROW(F32), ROW(F64)},
-    .wrapping =
-        {
-            [umemNumberI16] = {U16_wrapping_U8},
-            [umemNumberI32] = {U32_wrapping_U8, U32_wrapping_U16},
-            [umemNumberI64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
-            [umemNumberU16] = {U16_wrapping_U8},
-            [umemNumberU32] = {U32_wrapping_U8, U32_wrapping_U16},
-            [umemNumberU64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
-            [umemNumberF32] = {F32_wrapping_U8, F32_wrapping_U16, F32_wrapping_U32,
-                               F32_wrapping_U64},
-            [umemNumberF64] = {F64_wrapping_U8, F64_wrapping_U16, F64_wrapping_U32,
-                               F64_wrapping_U64},
-        },
-    .to_bool =
-        {
-            [umemNumberI8] = I8_to_bool,
-            [umemNumberI16] = I16_to_bool,
-            [umemNumberI32] = I32_to_bool,
-            [umemNumberI64] = I64_to_bool,
-            [umemNumberU8] = U8_to_bool,
-            [umemNumberU16] = U16_to_bool,
-            [umemNumberU32] = U32_to_bool,
-            [umemNumberU64] = U64_to_bool,
-            [umemNumberF32] = F32_to_bool,
-            [umemNumberF64] = F64_to_bool,
-        },
-    .to_odd =
-        {
-            [umemNumberI32] = I32_to_odd,
-            [umemNumberI64] = I64_to_odd,
-            [umemNumberU32] = U32_to_odd,
-            [umemNumberU64] = U64_to_odd,
-            [umemNumberF64] = F64_to_odd,
-        },
+    .wrapping = {[umemNumberI16] = {U16_wrapping_U8},
+                 [umemNumberI32] = {U32_wrapping_U8, U32_wrapping_U16},
+                 [umemNumberI64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
+                 [umemNumberU16] = {U16_wrapping_U8},
+                 [umemNumberU32] = {U32_wrapping_U8, U32_wrapping_U16},
+                 [umemNumberU64] = {U64_wrapping_U8, U64_wrapping_U16, U64_wrapping_U32},
+                 [umemNumberF32] = {F32_wrapping_U8, F32_wrapping_U16, F32_wrapping_U32,
+                                    F32_wrapping_U64},
+                 [umemNumberF64] = {F64_wrapping_U8, F64_wrapping_U16, F64_wrapping_U32,
+                                    F64_wrapping_U64}},
+    .to_bool = {BOOL(I8), BOOL(I16), BOOL(I32), BOOL(I64), BOOL(U8), BOOL(U16), BOOL(U32),
+                BOOL(U64), BOOL(F32), BOOL(F64)},
+    .to_odd = {ODD(I32), ODD(I64), ODD(U32), ODD(U64), ODD(F64)},
     .bool_to_u8 = bool_to_u8,
     .f16_to_f32 = f16_to_f32,
     .f32_to_f16 = f32_to_f16,

@@ -1,7 +1,6 @@
 /* dlpack.c - exchanges arrays with other libraries by DLPack, in both directions. */
 #include "array/array_handle.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -32,7 +32,7 @@ typedef enum umemNumber {
 } umemNumber;
 
 typedef struct umemConvertLoops {
-  umemConvertLoop *between[umemNumbers][umemNumbers]; /* [from][to]; NULL on the diagonal */
+  umemConvertLoop *between[umemNumbers][umemNumbers]; /* [from][to] */
   umemConvertLoop
       *wrapping[umemNumbers]
                [4]; /* [from][logarithm of the bytes of the integer], where not all bits fit */

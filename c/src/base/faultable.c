@@ -164,17 +164,15 @@ static void uninstall(void) {
 /* ---- accesses ---- */
 
 static bool begin(void) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   bool good = running || install();
   if (good) running++;
-  umemLock_release_global();
   return good;
 }
 
 static void end(void) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   if (--running == 0) uninstall();
-  umemLock_release_global();
 }
 
 /* The child has the calling thread alone. */

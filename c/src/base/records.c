@@ -9,7 +9,6 @@
  *
  * Records: one array, in the order of the slots of the index. */
 #include "base/records.h"
-#include "base/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +153,7 @@ bool umemValues_try_find(umemValues *values, uintptr_t adr, size_t *value, bool 
 umemValuesPart *umemValues_take(umemValues *values, uintptr_t adr, size_t *value) {
   uint64_t hash = umemTable_hash(adr);
   umemValuesPart *part = part_of(values, hash);
-  umemLock_acquire(&part->lock);
+  UMEM_LOCKED(&part->lock);
   umemTableCell *cell = umemTable_find_hashed(&part->table, adr, hash);
   if (cell) {
     *value = cell->value;
@@ -162,7 +161,6 @@ umemValuesPart *umemValues_take(umemValues *values, uintptr_t adr, size_t *value
     part->taken++;
     if (16 * count_of(part) < part->table.capacity) shrink(values, part);
   }
-  umemLock_release(&part->lock);
   return cell ? part : NULL;
 }
 
@@ -207,17 +205,15 @@ static bool extend_records(umemRecords *records) {
 }
 
 bool umemRecords_reserve(umemRecords *records) {
-  umemLock_acquire(&records->lock);
+  UMEM_LOCKED(&records->lock);
   bool done = umemIndex_reserve(&records->index, records->reserved + 1) && extend_records(records);
   records->reserved += done;
-  umemLock_release(&records->lock);
   return done;
 }
 
 void umemRecords_release(umemRecords *records) {
-  umemLock_acquire(&records->lock);
+  UMEM_LOCKED(&records->lock);
   records->reserved--;
-  umemLock_release(&records->lock);
 }
 
 void umemRecords_remove(umemRecords *records, uint32_t slot) {

@@ -1,4 +1,5 @@
-/* system.c - reads what the kernel reports about memory, nodes and processors. */
+/* system.c - reserves addresses, and reads what the kernel reports about memory, nodes and
+ * processors. */
 #include "base/system.h"
 #include "base/number.h"
 
@@ -9,9 +10,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ==== addresses ==== */
+
+/* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. */
+void *umem_reserve(size_t nbytes, size_t alignment) {
+  size_t most, page = (size_t)sysconf(_SC_PAGESIZE), whole = (nbytes + page - 1) & ~(page - 1);
+  errno = ENOMEM;
+  if (__builtin_add_overflow(nbytes, alignment, &most)) return NULL;
+  char *start = mmap(NULL, most, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (start == MAP_FAILED) return NULL;
+  size_t below = -(uintptr_t)start & (alignment - 1);
+  if (below) munmap(start, below);
+  if (most > below + whole) munmap(start + below + whole, most - below - whole);
+  return start + below;
+}
+
+void *umem_map_aligned(int fd, size_t nbytes, size_t alignment, bool writable, int how) {
+  void *base = umem_reserve(nbytes, alignment);
+  int protection = PROT_READ | (writable ? PROT_WRITE : 0);
+  if (!base || mmap(base, nbytes, protection, how | MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
+    return base;
+  int error = errno;
+  munmap(base, nbytes);
+  errno = error;
+  return NULL;
+}
 
 /* ==== memory that is left ====
  *

@@ -54,6 +54,16 @@ static inline bool umem_read_text(char const *path, char *text, size_t size) {
   return n > 0;
 }
 
+/* ==== addresses ==== */
+
+/* Addresses without memory at a multiple of alignment, which is a power of two and at least a page.
+ * NULL with errno. */
+void *umem_reserve(size_t nbytes, size_t alignment);
+
+/* Maps so many bytes of the file at such a multiple, readable, and writable if it says so. how:
+ * more flags of mmap. NULL with errno. */
+void *umem_map_aligned(int fd, size_t nbytes, size_t alignment, bool writable, int how);
+
 /* ==== memory that is left ==== */
 
 /* Smaller requests are not compared. */

@@ -106,18 +106,16 @@ uint64_t umemClock_renew(umemClock *clock, uint64_t since) {
 /* ==== locks: a list, newest first, whose own mutex is `list_mutex` ==== */
 
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t global_mutex = PTHREAD_MUTEX_INITIALIZER;
-static umemLock *newest;
+umemLock umem_global_lock = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static umemLock *newest = &umem_global_lock;
 unsigned umem_forks; /* atomic */
 
 static void before_fork(void) {
   pthread_mutex_lock(&list_mutex);
   for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_lock(&lock->mutex);
-  pthread_mutex_lock(&global_mutex);
 }
 
 static void after_fork(void) {
-  pthread_mutex_unlock(&global_mutex);
   for (umemLock *lock = newest; lock; lock = lock->older) pthread_mutex_unlock(&lock->mutex);
   pthread_mutex_unlock(&list_mutex);
 }
@@ -138,7 +136,7 @@ void umemLock_init(umemLock *lock) {
   pthread_mutex_lock(&list_mutex);
   lock->newer = NULL;
   lock->older = newest;
-  if (newest) newest->newer = lock;
+  newest->newer = lock;
   newest = lock;
   pthread_mutex_unlock(&list_mutex);
 }
@@ -149,7 +147,7 @@ void umemLock_destroy(umemLock *lock) {
     lock->newer->older = lock->older;
   else
     newest = lock->older;
-  if (lock->older) lock->older->newer = lock->newer;
+  lock->older->newer = lock->newer;
   pthread_mutex_unlock(&list_mutex);
   pthread_mutex_destroy(&lock->mutex);
 }
@@ -170,12 +168,6 @@ void umemLock_init_timed(pthread_cond_t *condition) {
   pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
   pthread_cond_init(condition, &attributes);
   pthread_condattr_destroy(&attributes);
-}
-void umemLock_acquire_global(void) { pthread_mutex_lock(&global_mutex); }
-void umemLock_release_global(void) { pthread_mutex_unlock(&global_mutex); }
-void umemLock_wait_global(pthread_cond_t *condition) {
-  umem_defer_cancel();
-  pthread_cond_wait(condition, &global_mutex);
 }
 
 /* ==== fences ==== */

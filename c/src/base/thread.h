@@ -161,6 +161,15 @@ static inline void umemLock_release(umemLock *lock) { pthread_mutex_unlock(&lock
 /* Acquires lock if it is free. Whether it did. */
 static inline bool umemLock_try(umemLock *lock) { return pthread_mutex_trylock(&lock->mutex) == 0; }
 
+/* Holds lock from here to the end of the block of code: also where that returns. */
+#define UMEM_LOCKED(lock)                                                                          \
+  __attribute__((cleanup(umemLock_end), unused)) umemLock *const umem_locked_ = umemLock_begin(lock)
+static inline umemLock *umemLock_begin(umemLock *lock) {
+  pthread_mutex_lock(&lock->mutex);
+  return lock;
+}
+static inline void umemLock_end(umemLock *const *lock) { pthread_mutex_unlock(&(*lock)->mutex); }
+
 /* Waits for condition with lock, as pthread_cond_wait, for a thread that is not cancelled
  * meanwhile. */
 void umemLock_wait(umemLock *lock, pthread_cond_t *condition);
@@ -171,9 +180,16 @@ void umemLock_init_timed(pthread_cond_t *condition); /* one for umemLock_wait_un
 
 /* A lock for the library's few process-wide tables, older than all others: under it no context is
  * called and no lock waited for but malloc's. */
-void umemLock_acquire_global(void);
-void umemLock_release_global(void);
-void umemLock_wait_global(pthread_cond_t *condition); /* as umemLock_wait */
+extern umemLock umem_global_lock __attribute__((visibility("hidden")));
+
+/* Defines a mutex that fork does not wait for, since what is called under it may fork itself, as
+ * drivers do that load modules. In a child it is open. */
+#define UMEM_FORKING_LOCK(lock)                                                                    \
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;                                         \
+  static void renew_##lock(void) { pthread_mutex_init(&lock, NULL); }                              \
+  __attribute__((constructor(101))) static void watch_fork_for_##lock(void) {                      \
+    pthread_atfork(NULL, NULL, renew_##lock);                                                      \
+  }
 
 /* How many forks there were from the process that loaded the library to this one. If the number
  * differs from an earlier one, a parent process got that. */

@@ -1,7 +1,5 @@
 /* blocks.c - umem/blocks.h: an array passes through a place, block by block. */
-#include "base/thread.h"
 #include "blocks/blocks.h"
-#include "core/status.h"
 #include "core/context.h"
 
 #include <stdlib.h>

@@ -2,11 +2,8 @@
  * stand in memory. */
 #include "blocks/blocks.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "core/layout.h"
-#include "watch/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -498,11 +495,9 @@ bool umemSlots_take(umemSlots *slots, umemBlocksPlan const *plan) {
 /* After a failed wait, a queue may still use the memory: the place then frees it after that. */
 static void order_free(umemSlots *slots) {
   void *place = slots->plan.given.place;
-  umemAttempt forgotten; /* the failure has been reported */
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING(); /* the failure has been reported */
   for (size_t i = 0; i < slots->queue_count; i++)
     if (slots->queues[i] != place) umem_wait_uncaptured(place, slots->queues[i]);
-  umemAttempt_end(&forgotten);
 }
 
 void umemSlots_release(umemSlots *slots) {

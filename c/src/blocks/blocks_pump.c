@@ -17,9 +17,7 @@
  * copies. Several such blocks are read at the same time. */
 #include "blocks/blocks.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "core/threads.h"
 
 #include <stdlib.h>
@@ -169,13 +167,12 @@ static void enter_block(Reader *self, size_t number) {
 /* Takes the next piece; first waits for one, if the thread has none under way and others read. */
 static bool take(Reader *self, size_t most, umemSlotPart *part) {
   umemPump *pump = self->pump;
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   while (!can_read(pump) && !is_stopped(pump) && !self->open && pump->reads.running)
     wait_for_change(pump);
   bool taken = can_read(pump);
   if (taken) *part = take_part(pump, most);
   self->open += taken;
-  umemLock_release(&pump->lock);
   return taken;
 }
 
@@ -255,10 +252,9 @@ static bool read_by_method(Reader *self) {
 static void end_reader(Reader *self) {
   umemAttempt_end(&self->attempt);
   if (!umemAttempt_failed(&self->attempt)) return;
-  umemLock_acquire(&self->pump->lock);
+  UMEM_LOCKED(&self->pump->lock);
   hold_failure(&self->pump->reads, self->pump->reads.done, &self->attempt);
   pthread_cond_broadcast(&self->pump->changed);
-  umemLock_release(&self->pump->lock);
 }
 
 /* Copies piece by piece where that is as good, or else whole blocks. */
@@ -444,7 +440,7 @@ static void *serve(void *argument) {
   umemPumpTask *task = argument;
   umemPump *pump = task->pump;
   bool serves = umem_worker_has_data();
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   if (!serves) {
     task->has_left = true;
     pthread_cond_broadcast(&pump->changed);
@@ -455,7 +451,6 @@ static void *serve(void *argument) {
     else
       pthread_cond_wait(&pump->changed, &pump->lock.mutex);
   }
-  umemLock_release(&pump->lock);
   return NULL;
 }
 
@@ -488,11 +483,10 @@ static bool order_after_work(umemPump *pump, size_t number) {
 
 bool umemPump_give_back(umemPump *pump) {
   if (!order_after_work(pump, pump->back)) return false;
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   pump->back++;
   if (!has_destination(pump)) pump->writes.done++;
   pthread_cond_broadcast(&pump->changed);
-  umemLock_release(&pump->lock);
   return true;
 }
 
@@ -526,33 +520,28 @@ bool umemPump_take(umemPump *pump, umemBlock *block) {
 }
 
 void umemPump_drain(umemPump *pump) {
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   pump->stopping = true;
   pthread_cond_broadcast(&pump->changed);
   while (!reads_are_over(pump) || !all_is_written(pump)) run_or_wait(pump);
-  umemLock_release(&pump->lock);
 }
 
 /* In a child of fork the condition may wait for ever for threads that were about to leave it. */
 void umemPump_cancel(umemPump *pump) {
   if (umemPump_is_lost(pump)) return;
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   pump->cancelled = true;
   pthread_cond_broadcast(&pump->changed);
-  umemLock_release(&pump->lock);
 }
 
 bool umemPump_is_cancelled(umemPump *pump) {
-  umemLock_acquire(&pump->lock);
-  bool cancelled = pump->cancelled;
-  umemLock_release(&pump->lock);
-  return cancelled;
+  UMEM_LOCKED(&pump->lock);
+  return pump->cancelled;
 }
 
 uint64_t umemPump_done(umemPump *pump) {
-  umemLock_acquire(&pump->lock);
+  UMEM_LOCKED(&pump->lock);
   uint64_t rows = (uint64_t)pump->writes.done * pump->slots.plan.rows;
-  umemLock_release(&pump->lock);
   return rows < pump->slots.plan.given.count ? rows : pump->slots.plan.given.count;
 }
 

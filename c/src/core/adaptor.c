@@ -1,9 +1,6 @@
 /* adaptor.c - constructs and ends adaptors, and passes calls on to their upstreams. */
 #include "core/adaptor.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/copy.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -18,9 +18,6 @@
 
 #include <umem/base.h>
 
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/kind.h"
 #include "core/live.h"
 #include "core/memory.h"
 

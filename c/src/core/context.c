@@ -5,10 +5,7 @@
  * comes here. */
 #include "core/context.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "core/hook.h"
-#include "core/status.h"
-#include "core/kind.h"
 #include "core/live.h"
 
 #include <stdlib.h>
@@ -52,9 +49,8 @@ umemVirtual *umem_check_slowly(void const *ctx) {
 }
 
 uintptr_t umem_lacks(umemVirtual *ctx, char const *method) {
-  umemVirtual_fail(ctx, umemNotImplementedError, "%s has no method %s", umem_get_device_name(ctx),
-                   method);
-  return umem_null_of(ctx);
+  return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemNotImplementedError, "%s has no method %s",
+                      umem_get_device_name(ctx), method);
 }
 
 /* ---- access ---- */
@@ -380,13 +376,10 @@ umemStatusType umem_synchronize_uncaptured(umemVirtual *ctx) {
 }
 
 bool umem_ask_captured(umemVirtual *ctx) {
-  umem_defer_cancel();   /* pools ask here beside the public functions */
-  umemAttempt forgotten; /* a device that is lost reports that in the next call that needs it */
-  umemAttempt_begin(&forgotten);
+  umem_defer_cancel(); /* pools ask here beside the public functions */
+  UMEM_FORGETTING();   /* a device that is lost reports that in the next call that needs it */
   umemVirtual *layer = UMEM_LAYER_WITH(ctx, is_captured);
-  bool captured = layer && layer->vptr->is_captured(layer);
-  umemAttempt_end(&forgotten);
-  return captured;
+  return layer && layer->vptr->is_captured(layer);
 }
 
 umemStatusType umem_flush(void *ctx) {

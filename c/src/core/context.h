@@ -9,8 +9,8 @@
 #include <umem/base.h>
 #include <umem/virtual.h>
 
-#include "base/thread.h"
 #include "core/kind.h"
+#include "core/status.h"
 
 /* ---- entry checks ---- */
 

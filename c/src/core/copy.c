@@ -4,10 +4,7 @@
  * plan.c moves runs, and items.c the items that no context moves by a route of its own. */
 #include "core/copy.h"
 #include "base/number.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/hook.h"
-#include "core/status.h"
 #include "core/layout.h"
 #include "core/ram.h"
 

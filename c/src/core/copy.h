@@ -10,7 +10,6 @@
 #include <umem/virtual.h>
 
 #include "core/context.h"
-#include "core/status.h"
 
 /* ==== runs: bytes without gaps, and who moves those of a copy; plan.c ==== */
 

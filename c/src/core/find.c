@@ -1,6 +1,4 @@
 /* find.c - whose address is it; labels. */
-#include "base/thread.h"
-#include "core/status.h"
 #include "core/live.h"
 #include "core/hook.h"
 #include "core/context.h"
@@ -74,10 +72,10 @@ umemStatusType umem_set_label(void *ctx, char const *label) {
   UMEM_ENTER();
   umemVirtual *self = umem_check(ctx);
   if (!self || !check_label(self, &label)) return UMEM_RESULT();
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   umemExtra *extra = *label || self->base ? umemExtra_make(self) : NULL;
   if (extra) strcpy(extra->label, label);
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   if (!extra && *label) return umemVirtual_fail(self, umemMemoryError, "no memory for a label");
   if (UMEM_SLOT(self, labelled)) self->vptr->labelled(self);
   return umemOK;

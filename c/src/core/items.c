@@ -2,9 +2,6 @@
  * where the CPU can address both sides, or has windows on them; otherwise run by run where the
  * runs are long, else in packed pieces through host memory. */
 #include "core/copy.h"
-#include "base/faultable.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/layout.h"
 #include "core/hook.h"
 #include "core/ram.h"

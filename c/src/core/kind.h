@@ -92,6 +92,10 @@ static inline umemVirtual *umem_below(umemVirtual *ctx) {
     }                                                                                              \
   }
 
+/* An option that the construct of its kind reads itself. list: of words, or NULL. */
+#define UMEM_OPTION_OWN(text, what, list, description)                                             \
+  { .name = text, .kind = what, .words = list, .help = description }
+
 #define UMEM_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)
 
 /* Room for the struct of options of any kind. */

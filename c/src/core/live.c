@@ -1,6 +1,5 @@
 /* live.c - keeps the list of live contexts, and searches it for blocks. */
 #include "core/live.h"
-#include "base/thread.h"
 #include "core/kind.h"
 
 #include <inttypes.h>
@@ -9,28 +8,27 @@
 
 static umemLive *newest; /* under the global lock */
 
+umemLive *umemLive_newest(void) { return newest; }
+
 void umemLive_add(umemLive *live, umemVirtual *ctx) {
   if (!UMEM_SLOT(ctx, find) && !UMEM_SLOT(ctx, usage)) return;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   live->ctx = ctx;
   live->newer = NULL;
   live->older = newest;
   if (newest) newest->newer = live;
   newest = live;
-  umemLock_release_global();
 }
 
 void umemLive_remove(umemLive *live) {
-  umemLock_acquire_global();
-  if (live->ctx) {
-    if (live->newer)
-      live->newer->older = live->older;
-    else
-      newest = live->older;
-    if (live->older) live->older->newer = live->newer;
-    live->ctx = NULL;
-  }
-  umemLock_release_global();
+  UMEM_LOCKED(&umem_global_lock);
+  if (!live->ctx) return;
+  if (live->newer)
+    live->newer->older = live->older;
+  else
+    newest = live->older;
+  if (live->older) live->older->newer = live->newer;
+  live->ctx = NULL;
 }
 
 /* ---- searching ---- */
@@ -49,7 +47,7 @@ umemSearch umemLive_search(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
 
 umemSearch umemLive_search_all(uintptr_t adr, umemFound *found) {
   umemSearch search = umemSearchNone;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   for (umemLive *live = newest; live && search == umemSearchNone; live = live->older) {
     umemFound block = UMEM_FOUND_INIT;
     if (!UMEM_SLOT(live->ctx, find) || live->ctx->capabilities & umemOffsets) continue;
@@ -58,7 +56,6 @@ umemSearch umemLive_search_all(uintptr_t adr, umemFound *found) {
     umemExtra_copy_label(live->ctx, block.label);
     *found = block;
   }
-  umemLock_release_global();
   return search;
 }
 

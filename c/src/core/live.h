@@ -28,6 +28,9 @@ void umemLive_add(umemLive *live, umemVirtual *ctx);
 /* Removes it. Does nothing if it is not in the list. */
 void umemLive_remove(umemLive *live);
 
+/* Under the global lock. */
+umemLive *umemLive_newest(void);
+
 /* Searches ctx, or the outermost layer below that keeps records. Sets ctx and name of *found,
  * too. */
 umemSearch umemLive_search(umemVirtual *ctx, uintptr_t adr, umemFound *found);
@@ -62,9 +65,8 @@ static inline void umemExtra_copy_label(umemVirtual const *ctx, char label[UMEM_
 
 /* umemExtra_copy_label for callers that do not hold the global lock. */
 static inline void umemExtra_label(umemVirtual const *ctx, char label[UMEM_LABEL_SIZE]) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   umemExtra_copy_label(ctx, label);
-  umemLock_release_global();
 }
 
 #endif

@@ -1,9 +1,6 @@
 /* memory.c - dispatch of allocation, free, set and hints, and their defaults. */
 #include "core/memory.h"
-#include "base/thread.h"
 #include "base/number.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "core/live.h"
 #include "core/ram.h"
 
@@ -70,11 +67,9 @@ uintptr_t umem_calloc(void *ctx, size_t nmemb, size_t size) {
   umemVirtual *self = umem_check(ctx);
   if (!self) return umem_null(ctx);
   size_t nbytes;
-  if (__builtin_mul_overflow(nmemb, size, &nbytes)) {
-    umemVirtual_fail(self, umemMemoryError, "%zu members of %zu bytes exceed any memory", nmemb,
-                     size);
-    return umem_null_of(self);
-  }
+  if (__builtin_mul_overflow(nmemb, size, &nbytes))
+    return UMEM_FAIL_AS(umem_null_of(self), self, umemMemoryError,
+                        "%zu members of %zu bytes exceed any memory", nmemb, size);
   if (!nbytes) nmemb = size = 1;
   if (!umem_allows(self, umemWritable)) return umem_null_of(self);
   uintptr_t (*calloc)(umemVirtual *, size_t, size_t) = self->vptr->calloc;
@@ -148,24 +143,21 @@ umemStatusType umem_set(void *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 /* Whether the origin of aligned could be kept. */
 static bool keep_origin(umemVirtual *ctx, uintptr_t aligned, uintptr_t origin) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   umemExtra *extra = umemExtra_make(ctx);
-  bool kept = extra && umemTable_insert(&extra->origins, aligned, origin);
-  umemLock_release_global();
-  return kept;
+  return extra && umemTable_insert(&extra->origins, aligned, origin);
 }
 
 /* The origin of aligned, which leaves the table when taken; aligned itself when it is not there. */
 static uintptr_t origin_of(umemVirtual *ctx, uintptr_t aligned, bool take) {
   uintptr_t origin = aligned;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   umemExtra *extra = ctx->base;
   umemTableCell *cell = extra ? umemTable_find(&extra->origins, aligned) : NULL;
   if (cell) {
     origin = cell->value;
     if (take) umemTable_remove(&extra->origins, cell);
   }
-  umemLock_release_global();
   return origin;
 }
 
@@ -206,15 +198,12 @@ uintptr_t umem_aligned_alloc(void *ctx, size_t alignment, size_t size) {
   uint64_t before = umem_thread.failures;
   umemVirtual *self = umem_check(ctx);
   if (!self) return umem_null(ctx);
-  if (!umem_is_power_of_two(alignment)) {
-    umemVirtual_fail(self, umemValueError, "alignment %zu is not a power of two", alignment);
-    return umem_null_of(self);
-  }
-  if (size > SIZE_MAX - alignment) {
-    umemVirtual_fail(self, umemMemoryError, "%zu bytes at alignment %zu exceed any memory", size,
-                     alignment);
-    return umem_null_of(self);
-  }
+  if (!umem_is_power_of_two(alignment))
+    return UMEM_FAIL_AS(umem_null_of(self), self, umemValueError,
+                        "alignment %zu is not a power of two", alignment);
+  if (size > SIZE_MAX - alignment)
+    return UMEM_FAIL_AS(umem_null_of(self), self, umemMemoryError,
+                        "%zu bytes at alignment %zu exceed any memory", size, alignment);
   uintptr_t (*slot)(umemVirtual *, size_t, size_t) = self->vptr->aligned_alloc;
   uintptr_t adr = (slot ? slot : umemVirtual_aligned_alloc)(self, alignment, size + !size);
   return adr != umem_null_of(self) ? adr : refused(self, before, alignment, size);
@@ -224,10 +213,8 @@ uintptr_t umem_aligned_origin(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = umem_check(ctx);
   if (!self) return umem_null(ctx);
-  if (adr == umem_null_of(self)) {
-    umemVirtual_fail(self, umemValueError, "the address is null");
-    return adr;
-  }
+  if (adr == umem_null_of(self))
+    return UMEM_FAIL_AS(adr, self, umemValueError, "the address is null");
   uintptr_t (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_origin;
   return (slot ? slot : umemVirtual_aligned_origin)(self, adr);
 }

@@ -6,7 +6,6 @@
 #include <umem/base.h>
 #include <umem/context.h>
 
-#include "base/thread.h"
 #include "core/context.h"
 
 /* ---- quick functions ---- */

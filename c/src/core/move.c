@@ -1,10 +1,7 @@
 /* move.c - blocks whose bytes move: realloc and its default, umem_move, and addresses that are
  * paired with those of another context, with their syncs. */
 #include "base/number.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/memory.h"
-#include "core/status.h"
 
 #include <errno.h>
 #include <sys/mman.h>

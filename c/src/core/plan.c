@@ -5,9 +5,6 @@
  * decide: the source writes to the destination's pointers, the destination reads from the source's
  * pointers, or both move chunks through a buffer. The callers have validated both sides. */
 #include "core/copy.h"
-#include "core/status.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/hook.h"
 #include "core/layout.h"
 #include "core/threads.h"

@@ -9,7 +9,6 @@
 #include "core/context.h"
 #include "core/hook.h"
 #include "core/layout.h"
-#include "core/status.h"
 #include "core/threads.h"
 
 #include <errno.h>
@@ -213,7 +212,7 @@ void umem_ram_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemAdvice 
   } else if (madvise((void *)first, adr + nbytes - first, theirs) != 0) {
     umemStatusType type = errno == ENOMEM ? umemMemoryError : umemNotSupportedError;
     umemVirtual_fail(ctx, type, "the kernel refuses the hint \"%s\" for %zu bytes at 0x%jx: %s",
-                     names[advice], nbytes, (uintmax_t)adr, strerror(errno));
+                     names[advice], nbytes, (uintmax_t)adr, UMEM_WORDS(errno));
   }
 }
 

@@ -5,7 +5,6 @@
  * thread.
  * A context's text is guarded by the global lock, which only failures and readers of texts take. */
 #include "core/status.h"
-#include "base/thread.h"
 #include "core/live.h"
 #include "core/kind.h"
 #include "base/text.h"
@@ -25,7 +24,7 @@ bool umem_leave_all(void) {
   bool left = umem_thread.function || umem_thread.attempt || umem_thread.in_hook;
   int ignored;
   pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &ignored); /* as threads begin */
-  if (umem_thread.in_texts) umemLock_release_global();
+  if (umem_thread.in_texts) umemLock_release(&umem_global_lock);
   uint64_t failures = umem_thread.failures;
   umem_thread = (umemThread){.failures = failures};
   return left;
@@ -100,12 +99,12 @@ char const *umem_system_words(int error, char *buffer, size_t size) {
 static bool open_texts(void) {
   if (umem_thread.in_texts) return false;
   umem_thread.in_texts = true;
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   return true;
 }
 
 static void close_texts(void) {
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   umem_thread.in_texts = false;
 }
 

@@ -7,10 +7,11 @@
 
 #include "base/thread.h"
 
-/* umemVirtual_fail as an expression, for functions that return whether they have succeeded, and
- * for those that return a pointer. */
-#define UMEM_FAIL(...) (umemVirtual_fail(__VA_ARGS__), false)
-#define UMEM_FAIL_NULL(...) (umemVirtual_fail(__VA_ARGS__), NULL)
+/* umemVirtual_fail as an expression of this value, for what functions return; of those that return
+ * whether they have succeeded, and of those that return a pointer. */
+#define UMEM_FAIL_AS(value, ...) (umemVirtual_fail(__VA_ARGS__), (value))
+#define UMEM_FAIL(...) UMEM_FAIL_AS(false, __VA_ARGS__)
+#define UMEM_FAIL_NULL(...) UMEM_FAIL_AS(NULL, __VA_ARGS__)
 
 /* Copies what was recorded on ctx to text, UMEM_MESSAGE_SIZE bytes. Unlike umem_get_message it
  * uses up none of the texts that were handed out to the program. */
@@ -21,6 +22,8 @@ char const *umem_keep_text(char const *text);
 
 /* The system's words for error, as strerror. Uses buffer; thread-safe. */
 char const *umem_system_words(int error, char *buffer, size_t size);
+
+#define UMEM_WORDS(error) umem_system_words((error), (char[128]){0}, 128)
 
 /* umemVirtual_adopt for ctx and each layer between it and from, innermost first. from: the
  * context that has done the work for them, ctx itself or one below it; NULL: none has, so all
@@ -78,6 +81,11 @@ static inline void umem_leave(umemEntry const *entry) {
 #define UMEM_ENTER_AS(function, caller)                                                            \
   __attribute__((cleanup(umem_leave), unused)) umemEntry const umem_entry_ =                       \
       umem_enter(function, caller)
+
+/* Forgets what fails from here to the end of the block of code. */
+#define UMEM_FORGETTING()                                                                          \
+  __attribute__((cleanup(umemAttempt_end), unused)) umemAttempt umem_forgotten_;                   \
+  umemAttempt_begin(&umem_forgotten_)
 
 /* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
  * type of its last failure. */

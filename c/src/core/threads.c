@@ -10,7 +10,6 @@
  * program itself waits for the job. A worker without a piece touches no thread variable of the
  * library: the first use of one in a thread may wait for the lock that dlclose holds. */
 #include "core/threads.h"
-#include "base/thread.h"
 #include "core/status.h"
 
 #include <pthread.h>
@@ -207,12 +206,11 @@ static size_t const tried = 64 << 10;
 static umemLock data_lock;
 
 bool umem_worker_has_data(void) {
-  umemLock_acquire(&data_lock);
+  UMEM_LOCKED(&data_lock);
   void *volatile room = malloc(tried);
   bool has = room != NULL;
   free(room);
   if (has) (void)*(uint64_t volatile *)&umem_thread.failures;
-  umemLock_release(&data_lock);
   return has;
 }
 
@@ -244,7 +242,7 @@ static bool is_needed(Worker *self) {
 static void *serve(void *argument) {
   Worker *self = argument;
   bool here = true;
-  umemLock_acquire(&pool.lock);
+  UMEM_LOCKED(&pool.lock);
   while (here && (pool.background || is_needed(self))) {
     if (pool.background)
       here = do_background(self);
@@ -254,7 +252,6 @@ static void *serve(void *argument) {
       pthread_cond_wait(&pool.work, &pool.lock.mutex);
   }
   if (!here && !self->has_data) leave(self);
-  umemLock_release(&pool.lock);
   return NULL;
 }
 
@@ -430,7 +427,7 @@ unsigned umem_parallel_workers(void) {
 
 /* If all workers are busy, another one is started: helpers may go on for as long as a copy does. */
 bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
-  umemLock_acquire(&pool.lock);
+  UMEM_LOCKED(&pool.lock);
   pool.background_work = work;
   pool.background_lost = lost;
   pool.background++;
@@ -440,7 +437,6 @@ bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
     hire();
   bool served = pool.hired > 0;
   if (!served && pool.background) pool.background--;
-  umemLock_release(&pool.lock);
   return served;
 }
 
@@ -522,10 +518,9 @@ void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
 /* ---- calls that wait ---- */
 
 void umem_set_wait_hook(umemWaitHook *hook, void *data) {
-  umemLock_acquire(&hook_lock);
+  UMEM_LOCKED(&hook_lock);
   wait_hook = hook;
   wait_hook_data = data;
-  umemLock_release(&hook_lock);
 }
 
 bool umem_goes_on(void) {

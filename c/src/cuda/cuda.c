@@ -12,10 +12,8 @@
  * The access that cudaDeviceEnablePeerAccess gives does not include such memory. So all GPUs that
  * can reach the memory of this one may use each page, as if a program had enabled that access.
  * CUDA's older handles for other processes (cudaIpcGetMemHandle) do not accept such memory. */
-#include "base/thread.h"
 #include "core/status.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_scope.h"
 
 #include <string.h>
 #include <umem/cuda.h>
@@ -123,45 +121,34 @@ static size_t move_pages(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t 
 
 static uintptr_t pages_reserve(umemVirtual *ctx, size_t nbytes) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
   void *adr = NULL;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, 0);
   int error = state->gpu->rt->range_reserve(&adr, nbytes, state->pages->page_size);
-  if (!umemCuda_check(ctx, state->gpu, error, "cannot reserve %zu bytes of addresses", nbytes))
-    adr = NULL;
-  umemCudaScope_leave(&scope);
-  return (uintptr_t)adr;
+  return umemCuda_check(ctx, state->gpu, error, "cannot reserve %zu bytes of addresses", nbytes)
+             ? (uintptr_t)adr
+             : 0;
 }
 
 static bool pages_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, false);
   int error = state->gpu->rt->range_free(at(adr), nbytes);
-  bool released =
-      umemCuda_check(ctx, state->gpu, error, "cannot release %zu bytes of addresses at 0x%jx",
-                     nbytes, (uintmax_t)adr);
-  umemCudaScope_leave(&scope);
-  return released;
+  return umemCuda_check(ctx, state->gpu, error, "cannot release %zu bytes of addresses at 0x%jx",
+                        nbytes, (uintmax_t)adr);
 }
 
 static size_t in_scope(umemVirtual *ctx, uintptr_t adr, size_t nbytes, unsigned order,
                        size_t (*work)(umemVirtual *, uintptr_t, size_t, size_t)) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return 0;
-  size_t done = work(ctx, adr, nbytes, state->pages[order].page_size);
-  umemCudaScope_leave(&scope);
-  return done;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, 0);
+  return work(ctx, adr, nbytes, state->pages[order].page_size);
 }
 
 static size_t move_in_scope(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes,
-                            size_t size) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, umemCuda_state_of(ctx)->gpu)) return 0;
-  size_t done = move_pages(ctx, from, to, nbytes, size);
-  umemCudaScope_leave(&scope);
-  return done;
+                            unsigned order) {
+  umemCudaState *state = umemCuda_state_of(ctx);
+  UMEM_CUDA_SCOPE(ctx, state->gpu, 0);
+  return move_pages(ctx, from, to, nbytes, state->pages[order].page_size);
 }
 
 /* The methods for pages of 1 << order others. */
@@ -173,7 +160,7 @@ static size_t move_in_scope(umemVirtual *ctx, uintptr_t from, uintptr_t to, size
     return in_scope(ctx, adr, nbytes, order, unmap_pages);                                         \
   }                                                                                                \
   static size_t move_##order(umemVirtual *ctx, uintptr_t from, uintptr_t to, size_t nbytes) {      \
-    return move_in_scope(ctx, from, to, nbytes, umemCuda_state_of(ctx)->pages[order].page_size);   \
+    return move_in_scope(ctx, from, to, nbytes, order);                                            \
   }
 METHODS_OF(0)
 METHODS_OF(1)
@@ -226,11 +213,9 @@ static void learn(umemCudaState *state) {
 umemPages const *umemCuda_pages(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
   if (!state->gpu->page_size || umemCudaGpu_is_inherited(state->gpu)) return NULL;
-  umemLock_acquire(&state->lock);
+  UMEM_LOCKED(&state->lock);
   if (!state->pages->page_size) learn(state);
-  bool known = state->pages->page_size;
-  umemLock_release(&state->lock);
-  return known ? state->pages : NULL;
+  return state->pages->page_size ? state->pages : NULL;
 }
 
 umemPages const *umemCuda_large_pages(umemVirtual *ctx) {
@@ -271,17 +256,12 @@ bool umemCuda_describe(umemVirtual *ctx, uintptr_t base, umemHandle *handle, int
 
 static struct umemVtbl const cuda_vtbl = {
     UMEM_CUDA_METHODS,
+    UMEM_CUDA_DEVICE_METHODS,
     .dtor = umemCuda_dtor,
-    .synchronize = umemCuda_synchronize,
     .info = umemCuda_info,
-    .copy_pieces = umemCuda_copy_pieces,
-    .dlpack_device = umemCuda_dlpack_device,
     .pages = umemCuda_pages,
     .large_pages = umemCuda_large_pages,
     .sized_pages = umemCuda_sized_pages,
-    .share = umemCuda_share,
-    .attach = umemCuda_attach,
-    .detach = umemCuda_detach,
 };
 
 /* "cuda:0" */

@@ -3,12 +3,9 @@
  * Blocks come from a pool of the driver that belongs to the context, so the settings of the default
  * pool do not change. If the driver has no pools, blocks come from cudaMalloc, and a free waits for
  * the stream. */
+#include "base/number.h"
 #include "core/context.h"
-#include "base/thread.h"
-#include "core/status.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_state.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -71,11 +68,10 @@ static int plain_give(umemCudaState *state, void *adr, size_t nbytes) {
 static void async_trim(umemVirtual *ctx, size_t keep) {
   Async *async = async_of(ctx);
   umem_synchronize(ctx); /* blocks whose free is still queued could not go */
-  umemCudaScope scope;
-  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->state.gpu)) return;
+  if (!async->pool) return;
+  UMEM_CUDA_SCOPE(ctx, async->state.gpu);
   int error = async->state.gpu->rt->pool_trim(async->pool, keep);
   umemCuda_check(ctx, async->state.gpu, error, "cannot trim the pool to %zu bytes", keep);
-  umemCudaScope_leave(&scope);
 }
 
 /* Unused memory of the pool counts as available, too, but no more than the pool may hold. */
@@ -84,18 +80,16 @@ static void async_info(umemVirtual *ctx, umemInfo *info) {
   info->stream = (uintptr_t)async->state.stream;
   umemCuda_info(ctx, info);
   uint64_t reserved = 0, used = 0;
-  umemCudaScope scope;
-  if (!async->pool || !umemCudaScope_enter(&scope, ctx, async->state.gpu)) return;
+  if (!async->pool) return;
+  UMEM_CUDA_SCOPE(ctx, async->state.gpu);
   int error = async->state.gpu->rt->pool_sizes(async->pool, &reserved, &used);
-  if (umemCuda_check(ctx, async->state.gpu, error, "cannot ask how much the pool holds") &&
-      info->available != UMEM_UNKNOWN) {
-    uint64_t most = async->maximum_size ? async->maximum_size : UINT64_MAX;
-    uint64_t rest = most > used ? most - used : 0;
-    info->available += reserved - used;
-    if (info->available > rest) info->available = rest;
-    if (info->capacity > most) info->capacity = most;
-  }
-  umemCudaScope_leave(&scope);
+  if (!umemCuda_check(ctx, async->state.gpu, error, "cannot ask how much the pool holds") ||
+      info->available == UMEM_UNKNOWN)
+    return;
+  uint64_t most = async->maximum_size ? async->maximum_size : UINT64_MAX;
+  uint64_t rest = most > used ? most - used : 0;
+  info->available = umem_lesser(info->available + reserved - used, rest);
+  info->capacity = umem_lesser(info->capacity, most);
 }
 
 /* The maximum is that of the driver's pool, to which pages do not belong. */
@@ -158,11 +152,8 @@ static umemCudaSource const of_device = {.get = plain_get,
 
 static bool async_is_captured(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
-  bool captured = umemCudaState_is_captured(state);
-  umemCudaScope_leave(&scope);
-  return captured;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, false);
+  return umemCudaState_is_captured(state);
 }
 
 /* ---- construction and destruction ---- */
@@ -171,21 +162,16 @@ static void async_dtor(umemVirtual *ctx);
 
 static struct umemVtbl const async_vtbl = {
     UMEM_CUDA_METHODS,
+    UMEM_CUDA_DEVICE_METHODS,
     .dtor = async_dtor,
-    .synchronize = umemCuda_synchronize,
     .wait = umemCuda_wait,
     .trim = async_trim,
     .info = async_info,
     .is_captured = async_is_captured,
     .mark = umemCuda_mark,
-    .copy_pieces = umemCuda_copy_pieces,
-    .dlpack_device = umemCuda_dlpack_device,
     .pages = async_pages,
     .large_pages = async_large_pages,
     .sized_pages = async_sized_pages,
-    .share = umemCuda_share,
-    .attach = umemCuda_attach,
-    .detach = umemCuda_detach,
 };
 
 /* Opens the stream. False, with a status, when that fails. In the scope. */
@@ -275,10 +261,8 @@ static void async_dtor(umemVirtual *ctx) {
 
 /* "cuda-async:1?stream=new" */
 static umemOption const named_options[] = {
-    {.name = "stream",
-     .kind = umemWordOption,
-     .words = "new legacy",
-     .help = "its own, or CUDA's legacy default stream; default: new"},
+    UMEM_OPTION_OWN("stream", umemWordOption, "new legacy",
+                    "its own, or CUDA's legacy default stream; default: new"),
     UMEM_OPTION_NOT_0(umemCudaAsyncOptions, maximum_size, "max", umemSizeOption,
                       "that its memory pool may hold; default: no bound"),
     UMEM_OPTION(umemCudaAsyncOptions, release_threshold, "keep", umemSizeOption,

@@ -6,8 +6,6 @@
 #include "core/context.h"
 #include "core/layout.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_rt.h"
-#include "cuda/cuda_state.h"
 
 enum {
   most_boxes = 4096,      /* for more, packing on the host costs less than starting copies */

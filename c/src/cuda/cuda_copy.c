@@ -1,15 +1,8 @@
 /* cuda_copy.c - what the CUDA contexts do with bytes: set them, move runs to and from host memory,
  * and the routes that only CUDA knows. */
 #include "cuda/cuda_methods.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/layout.h"
 #include "core/copy.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_pinned.h"
-#include "cuda/cuda_rt.h"
-#include "cuda/cuda_state.h"
-#include "watch/watch.h"
 
 #include <stdlib.h>
 #include <umem/copy.h>
@@ -104,28 +97,23 @@ static void finish_all(umemVirtual *ctx, umemCudaState *state) {
 
 void umemCuda_synchronize(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
   if (!umemCuda_refuse_capture(ctx, "nothing runs that could be waited for"))
     finish_all(ctx, state);
-  umemCudaScope_leave(&scope);
 }
 
 void umemCuda_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaRt const *rt = state->gpu->rt;
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
   int error = rt->memset_async((void *)adr, c, nbytes, state->stream);
   if (!error && !umem_can(ctx, umemOrdered)) error = umemCudaState_finish(state);
   umemCuda_check(ctx, state->gpu, error, "cannot set %zu bytes at 0x%jx", nbytes, (uintmax_t)adr);
-  umemCudaScope_leave(&scope);
 }
 
 void umemCuda_info(umemVirtual *ctx, umemInfo *info) {
   umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, gpu);
   size_t available, capacity;
   int error = gpu->rt->memory_info(&available, &capacity);
   if (umemCuda_check(ctx, gpu, error, "cannot ask how much memory GPU %d has", gpu->device)) {
@@ -135,7 +123,6 @@ void umemCuda_info(umemVirtual *ctx, umemInfo *info) {
   info->ordinal = gpu->device;
   _Static_assert(sizeof info->name >= sizeof gpu->name, "a GPU's name fits");
   for (size_t i = 0; i < sizeof gpu->name; i++) info->name[i] = gpu->name[i];
-  umemCudaScope_leave(&scope);
 }
 
 int umemCuda_dlpack_device(umemVirtual *ctx, int *id) {
@@ -301,11 +288,9 @@ static void lead(Copy const *copy, umemVirtual *other) {
 /* After a failure the blocks of a copy may go at once: it is done then. One that is recorded is not
  * under way. */
 static void cut_short(Copy const *copy) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, copy->leader, copy->state->gpu)) return;
+  UMEM_CUDA_SCOPE(copy->leader, copy->state->gpu);
   if (!umemCudaState_is_captured(copy->state) && umemCudaState_finish(copy->state))
     copy->state->gpu->rt->last_error();
-  umemCudaScope_leave(&scope);
 }
 
 /* Whether a copy that is not ours goes by way of buffers that live no longer than the call. */

@@ -14,13 +14,8 @@
  * be small. cuFile then transfers to device memory of its own and copies within the GPU. */
 #include "cuda/cuda_methods.h"
 #include "base/number.h"
-#include "core/context.h"
 #include "core/copy.h"
-#include "core/status.h"
 #include "core/threads.h"
-#include "watch/watch.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_state.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -31,9 +26,8 @@
 
 enum { notAsked, isAbsent, isThere };
 
-/* Protects the session. It is no umemLock, for which fork would wait: drivers fork when they load
- * modules. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Protects the session. */
+UMEM_FORKING_LOCK(lock)
 
 static struct {
   int answer;        /* one of the three; atomic */
@@ -43,13 +37,6 @@ static struct {
   umemCudaRt const *rt;
   umemCufileRt const *cufile;
 } session;
-
-/* In a child no thread holds it. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-
-__attribute__((constructor(101))) static void watch_fork(void) {
-  pthread_atfork(NULL, NULL, renew_lock);
-}
 
 /* ---- the driver ---- */
 
@@ -73,12 +60,10 @@ static bool open_driver(umemCufileRt const *cufile, bool *opened) {
 /* In the scope of gpu, so that the driver finds a context. */
 static bool ask(umemCudaGpu *gpu) {
   umemCufileRt const *cufile = gpu->rt->cufile();
-  umemCudaScope scope;
-  if (!cufile || !umemCudaScope_enter(&scope, NULL, gpu)) return false;
-  bool there = open_driver(cufile, &session.opened);
-  umemCudaScope_leave(&scope);
+  if (!cufile) return false;
+  UMEM_CUDA_SCOPE(NULL, gpu, false);
   session.cufile = cufile;
-  return there;
+  return open_driver(cufile, &session.opened);
 }
 
 static void answer(umemCudaGpu *gpu) {
@@ -251,12 +236,11 @@ static void fail(Transfer const *transfer, umemVirtual *ctx, umemStatusType type
 
 /* A transfer has returned result, which is no progress. */
 static bool give_up(Transfer *transfer, ssize_t result, int error, uint64_t offset, size_t size) {
-  char words[128];
   if (result == 0) return stop(transfer, false); /* at the end of the file, which others have cut */
   if (result >= -umemCufileBase) {
     if (result == -1 && is_refusal(error)) return refuse(transfer);
     fail(transfer, transfer->other, umemIOError, offset, size,
-         umem_system_words(result == -1 ? error : EIO, words, sizeof words), 0);
+         UMEM_WORDS(result == -1 ? error : EIO), 0);
     return stop(transfer, true);
   }
   int code = result < -INT32_MAX ? INT32_MAX : (int)-result;
@@ -336,8 +320,7 @@ static void move_pieces(void *job, unsigned thread) {
  * capture has begun. In the scope. */
 static bool settle(umemVirtual *ctx, umemCudaState const *state) {
   umemCudaRt const *rt = state->gpu->rt;
-  umemAttempt forgotten; /* the caller's other routes meet what is really wrong */
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING(); /* the caller's other routes meet what is really wrong */
   void *event = umemCudaGpu_take_event(state->gpu, ctx);
   int error = event ? rt->event_record(event, state->stream) : umemCudaInvalidHandle;
   if (!error && umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state))
@@ -345,7 +328,6 @@ static bool settle(umemVirtual *ctx, umemCudaState const *state) {
   if (!error) error = rt->event_synchronize(event);
   umemCudaGpu_give_event(state->gpu, event);
   if (error) rt->last_error();
-  umemAttempt_end(&forgotten);
   return !error;
 }
 

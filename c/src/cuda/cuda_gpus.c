@@ -2,11 +2,7 @@
  * and makes pools of streams for it.
  *
  * A GPU's primary context is retained by its first user, and released by its last. */
-#include "cuda/cuda_scope.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/hook.h"
-#include "core/status.h"
 #include "cuda/cuda_pinned.h"
 
 #include <pthread.h>
@@ -17,19 +13,11 @@
 
 /* ---- the GPUs there are ---- */
 
-/* Protects the table. It is no umemLock, for which fork would wait: the driver itself forks when it
- * is first used and has to load its module. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Protects the table, which means nothing in a child. */
+UMEM_FORKING_LOCK(lock)
 
 static umemCudaGpu table[umemCudaMostDevices]; /* zero users: not in use */
 static unsigned users_of[umemCudaMostDevices]; /* atomic; from and to 0 under the lock */
-
-/* In a child no thread holds it, and the table means nothing. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-
-__attribute__((constructor(101))) static void watch_fork(void) {
-  pthread_atfork(NULL, NULL, renew_lock);
-}
 
 /* ---- opening and closing ---- */
 
@@ -221,8 +209,10 @@ _Static_assert((int)umemForeignPinned == umemCudaPinned, "numbers of CUDA");
 _Static_assert((int)umemForeignGpu == umemCudaDeviceMemory, "numbers of CUDA");
 _Static_assert((int)umemForeignManaged == umemCudaManagedMemory, "numbers of CUDA");
 
-/* In the scope of a GPU. */
-static bool ask(umemCudaRt const *rt, uintptr_t adr, umemFound *found) {
+static bool ask(umemCudaGpu *gpu, uintptr_t adr, umemFound *found) {
+  UMEM_FORGETTING();
+  UMEM_CUDA_SCOPE(NULL, gpu, false);
+  umemCudaRt const *rt = gpu->rt;
   umemCudaMemory kind = umemCudaUnregistered;
   uintptr_t base = 0;
   size_t nbytes = 0;
@@ -243,16 +233,8 @@ static bool ask(umemCudaRt const *rt, uintptr_t adr, umemFound *found) {
 
 bool umemCuda_find_foreign(uintptr_t adr, umemFound *found) {
   umemCudaGpu *gpu = any_gpu();
-  umemCudaScope scope;
-  bool known = false;
   if (!gpu) return false;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  if (umemCudaScope_enter(&scope, NULL, gpu)) {
-    known = ask(gpu->rt, adr, found);
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
+  bool known = ask(gpu, adr, found);
   umemCudaGpu_close(gpu);
   return known;
 }
@@ -366,9 +348,8 @@ static void destroy(Streams *streams, unsigned count) {
 /* Creates all of them or none. */
 static bool create(Streams *streams) {
   umemCudaGpu *gpu = streams->gpu;
-  umemCudaScope scope;
   unsigned made = 0;
-  if (!umemCudaScope_enter(&scope, NULL, gpu)) return false;
+  UMEM_CUDA_SCOPE(NULL, gpu, false);
   for (; made < streams->count; made++) {
     int error = gpu->rt->stream_create(&streams->streams[made]);
     if (!umemCuda_check(NULL, gpu, error, "cannot create stream %u of %u", made, streams->count))
@@ -376,7 +357,6 @@ static bool create(Streams *streams) {
   }
   bool all = made == streams->count;
   if (!all) destroy(streams, made);
-  umemCudaScope_leave(&scope);
   return all;
 }
 
@@ -412,8 +392,8 @@ uintptr_t umemCudaStreams_at(umemCudaStreams *self, unsigned index) {
   Streams *streams = streams_of(self);
   if (!streams) return 0;
   if (index < streams->count) return (uintptr_t)streams->streams[index];
-  umemVirtual_fail(NULL, umemIndexError, "there is no stream %u among %u", index, streams->count);
-  return 0;
+  return UMEM_FAIL_AS(0, NULL, umemIndexError, "there is no stream %u among %u", index,
+                      streams->count);
 }
 
 unsigned umemCudaStreams_count(umemCudaStreams const *self) {

@@ -1,11 +1,7 @@
 /* cuda_host.c - page-locked host memory. The CPU uses it as any RAM; what GPUs copy from and to it
  * goes at the speed of the link. */
 #include "core/context.h"
-#include "base/thread.h"
-#include "core/status.h"
 #include "core/ram.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_pinned.h"
 #include "cuda/cuda_state.h"
 
 #include <umem/cuda.h>
@@ -62,10 +58,8 @@ static int current_device(int *device) {
 
 /* "cuda-host:" */
 static umemOption const options[] = {
-    {.name = "flags",
-     .kind = umemWordsOption,
-     .words = "write-combined",
-     .help = "of umemCudaHost_ctor; default: none"},
+    UMEM_OPTION_OWN("flags", umemWordsOption, "write-combined",
+                    "of umemCudaHost_ctor; default: none"),
 };
 
 static umemStatusType open_host(void *ctx, void *upstream, umemOptionValue const *place,

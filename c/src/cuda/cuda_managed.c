@@ -1,13 +1,8 @@
 /* cuda_managed.c - managed memory: one address for the CPU and all GPUs, whose pages the driver
  * moves to where they are used; and the adaptor that moves new blocks to the GPU. */
-#include "base/thread.h"
 #include "core/adaptor.h"
 #include "core/ram.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "cuda/cuda_methods.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_state.h"
 
 #include <inttypes.h>
 #include <umem/cuda.h>
@@ -150,14 +145,11 @@ static struct umemVtbl const managed_vtbl = {
 
 /* "cuda-managed:0?flags=prefetch&oversubscribe=yes" */
 static umemOption const options[] = {
-    {.name = "flags",
-     .kind = umemWordsOption,
-     .words = "prefer-device read-mostly accessed-by-device prefetch",
-     .help = "of umemCudaManaged_ctor; default: none"},
-    {.name = "oversubscribe",
-     .kind = umemWordOption,
-     .words = "no yes",
-     .help = "yes: live blocks may exceed the memory of the GPU; default: no"},
+    UMEM_OPTION_OWN("flags", umemWordsOption,
+                    "prefer-device read-mostly accessed-by-device prefetch",
+                    "of umemCudaManaged_ctor; default: none"),
+    UMEM_OPTION_OWN("oversubscribe", umemWordOption, "no yes",
+                    "yes: live blocks may exceed the memory of the GPU; default: no"),
 };
 
 static umemStatusType open_managed(void *ctx, void *upstream, umemOptionValue const *place,
@@ -215,22 +207,16 @@ typedef struct Prefetch {
 static bool prefetch(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
   umemCudaState *managed = ((Prefetch *)umemAdaptor_impl(ctx))->managed;
   umemCudaGpu *gpu = managed->gpu;
-  umemCudaScope scope;
   if (!gpu->concurrent_managed) return true;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return false;
+  UMEM_CUDA_SCOPE(ctx, gpu, false);
   int error = gpu->rt->prefetch((void const *)adr, nbytes, gpu->device, managed->stream);
-  bool done =
-      umemCuda_check(ctx, gpu, error, "cannot prefetch %zu bytes at 0x%" PRIxPTR, nbytes, adr);
-  umemCudaScope_leave(&scope);
-  return done;
+  return umemCuda_check(ctx, gpu, error, "cannot prefetch %zu bytes at 0x%" PRIxPTR, nbytes, adr);
 }
 
 /* After realloc the old block may be gone: it is too late to refuse for the sake of a hint. */
 static void prefetch_moved(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   prefetch(ctx, adr, nbytes);
-  umemAttempt_end(&forgotten);
 }
 
 /* calloc is a new block, by way of this function, and then zeros. */

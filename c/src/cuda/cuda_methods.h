@@ -3,7 +3,6 @@
 #ifndef UMEM_CUDA_METHODS_H
 #define UMEM_CUDA_METHODS_H
 
-#include "cuda/cuda_scope.h"
 #include "cuda/cuda_state.h"
 #include "watch/watch.h"
 
@@ -147,5 +146,11 @@ static inline void umemCuda_note(umemVirtual *ctx, umemRoutePlace const *other, 
   .copy_runs = umemCuda_copy_runs, .realloc = umemCuda_realloc,                                    \
   .stream_wait = umemCuda_stream_wait, .event_wait = umemCuda_event_wait, .find = umemCuda_find,   \
   .usage = umemCuda_usage
+
+/* And those of device memory. */
+#define UMEM_CUDA_DEVICE_METHODS                                                                   \
+  .synchronize = umemCuda_synchronize, .copy_pieces = umemCuda_copy_pieces,                        \
+  .dlpack_device = umemCuda_dlpack_device, .share = umemCuda_share, .attach = umemCuda_attach,     \
+  .detach = umemCuda_detach
 
 #endif

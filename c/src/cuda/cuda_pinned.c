@@ -5,13 +5,9 @@
  * more, umem maps huge pages, touches them with several threads, and then registers them with the
  * runtime: allocating and freeing 1 GiB takes 82 ms instead of 511 ms (H200, 16 cores). */
 #include "cuda/cuda_pinned.h"
-#include "base/system.h"
-#include "base/thread.h"
 #include "core/context.h"
 #include "core/ram.h"
-#include "core/status.h"
 #include "core/threads.h"
-#include "cuda/cuda_scope.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -146,15 +142,12 @@ static void release(umemCudaChunk *chunk) {
   unlink_chunk(chunk);
   count--;
   umemCudaGpu *gpu = chunk->gpu;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   umemCudaScope scope;
-  if (umemCudaScope_enter(&scope, NULL, gpu)) {
-    if (umemCuda_unpin(gpu->rt, chunk->memory, chunk->nbytes, umemCudaPortable))
-      gpu->rt->last_error();
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
+  if (umemCudaScope_enter(&scope, NULL, gpu) &&
+      umemCuda_unpin(gpu->rt, chunk->memory, chunk->nbytes, umemCudaPortable))
+    gpu->rt->last_error();
+  umemCudaScope_leave(&scope);
   free(chunk);
 }
 
@@ -224,15 +217,14 @@ umemCudaChunk *umemCudaChunk_take(umemCudaGpu *gpu) {
 
 /* The lent chunk of gpu that begins at adr; NULL when there is none. */
 static umemCudaChunk *chunk_at(umemCudaGpu *gpu, void const *adr) {
-  umemLock_acquire(&lock);
+  UMEM_LOCKED(&lock);
   umemCudaChunk *chunk = first;
   while (chunk && !(chunk->lent && chunk->memory == adr && chunk->gpu == gpu)) chunk = chunk->next;
-  umemLock_release(&lock);
   return chunk;
 }
 
 void umemCudaChunk_give(umemCudaChunk *chunk) {
-  umemLock_acquire(&lock);
+  UMEM_LOCKED(&lock);
   if (is_welcome(chunk)) {
     unlink_chunk(chunk);
     insert(chunk);
@@ -240,26 +232,22 @@ void umemCudaChunk_give(umemCudaChunk *chunk) {
   } else {
     release(chunk);
   }
-  umemLock_release(&lock);
 }
 
 /* Bytes that a chunk holds from now on. */
 static size_t chunk_size(void) {
-  umemLock_acquire(&lock);
-  size_t nbytes = size_now;
-  umemLock_release(&lock);
-  return nbytes;
+  UMEM_LOCKED(&lock);
+  return size_now;
 }
 
 /* Releases the chunks of gpu. */
 static void release_chunks(umemCudaGpu *gpu) {
-  umemLock_acquire(&lock);
+  UMEM_LOCKED(&lock);
   umemCudaChunk *next;
   for (umemCudaChunk *chunk = first; chunk; chunk = next) {
     next = chunk->next;
     if (chunk->gpu == gpu) release(chunk);
   }
-  umemLock_release(&lock);
 }
 
 /* ---- tuning ---- */
@@ -279,11 +267,10 @@ umemStatusType umemCuda_set_staging(size_t chunk_bytes, unsigned chunks) {
     return umemVirtual_fail(NULL, umemValueError, "%u chunks: at most %u are possible", chunks,
                             most_chunks);
   umem_defer_cancel();
-  umemLock_acquire(&lock);
+  UMEM_LOCKED(&lock);
   size_now = chunk_bytes;
   most = chunks;
   tidy();
-  umemLock_release(&lock);
   return umemOK;
 }
 
@@ -325,34 +312,31 @@ static umemCudaChannel *create(umemCudaGpu *gpu) {
 
 /* Takes a channel of gpu out of a list; NULL when there is none. */
 static umemCudaChannel *take(umemCudaChannel **list, umemCudaGpu *gpu) {
-  umemLock_acquire(&channels_lock);
+  UMEM_LOCKED(&channels_lock);
   umemCudaChannel **link = list;
   while (*link && (*link)->gpu != gpu) link = &(*link)->next;
   umemCudaChannel *channel = *link;
   if (channel) *link = channel->next;
   if (channel && list == &idle) idle_count--;
-  umemLock_release(&channels_lock);
   return channel;
 }
 
 /* Whether there was room for channel among those idle. */
 static bool keep_idle(umemCudaChannel *channel) {
-  umemLock_acquire(&channels_lock);
+  UMEM_LOCKED(&channels_lock);
   bool room = idle_count < umemStagingIdleChannels;
   if (room) {
     channel->next = idle;
     idle = channel;
     idle_count++;
   }
-  umemLock_release(&channels_lock);
   return room;
 }
 
 static void keep_lost(umemCudaChannel *channel) {
-  umemLock_acquire(&channels_lock);
+  UMEM_LOCKED(&channels_lock);
   channel->next = lost;
   lost = channel;
-  umemLock_release(&channels_lock);
 }
 
 /* ---- taking and giving ---- */
@@ -396,30 +380,20 @@ void umemCudaChannel_give(umemCudaChannel *channel) {
 }
 
 umemCudaChannel *umemCudaChannel_open(umemVirtual *ctx, umemCudaGpu *gpu) {
-  umemCudaScope scope;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  umemCudaChannel *channel = NULL;
-  if (umemCudaScope_enter(&scope, ctx, gpu)) {
-    channel = umemCudaChannel_take(gpu);
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
-  return channel;
+  UMEM_FORGETTING();
+  UMEM_CUDA_SCOPE(ctx, gpu, NULL);
+  return umemCudaChannel_take(gpu);
 }
 
 void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel) {
   umemCudaScope scope;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  bool entered = umemCudaScope_enter(&scope, ctx, channel->gpu);
-  if (!entered)
+  UMEM_FORGETTING();
+  if (!umemCudaScope_enter(&scope, ctx, channel->gpu))
     channel->in_flight[0] = true;
   else
     ignore(channel->gpu, umemCudaChannel_finish(channel));
   umemCudaChannel_give(channel);
-  if (entered) umemCudaScope_leave(&scope);
-  umemAttempt_end(&forgotten);
+  umemCudaScope_leave(&scope);
 }
 
 size_t umemCudaChannel_room(umemCudaChannel const *channel) {
@@ -432,8 +406,7 @@ size_t umemCudaChannel_room(umemCudaChannel const *channel) {
 /* What fails here is not recorded: no copy needs any of it. Chunks that channels still have go
  * with the others. */
 void umemCuda_release_staging(umemCudaGpu *gpu) {
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   umemCudaScope scope;
   bool entered = umemCudaScope_enter(&scope, NULL, gpu);
   umemCudaChannel *channel;
@@ -444,8 +417,7 @@ void umemCuda_release_staging(umemCudaGpu *gpu) {
     else
       free(channel);
   }
-  if (entered) umemCudaScope_leave(&scope);
-  umemAttempt_end(&forgotten);
+  umemCudaScope_leave(&scope);
   release_chunks(gpu);
 }
 
@@ -529,21 +501,13 @@ static bool buffers_is_same_device(umemVirtual *ctx, umemVirtual *other) {
 
 /* Pinned memory, or 0, as in a child of fork. Nothing is recorded: malloc serves instead. */
 static uintptr_t lend_chunk(umemCudaGpu *gpu, size_t nbytes) {
-  if (nbytes < umemStagingBufferFrom) return 0;
-  umemCudaChunk *chunk = NULL;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  umemCudaScope scope;
-  if (nbytes <= chunk_size() && umemCudaScope_enter(&scope, NULL, gpu)) {
-    chunk = umemCudaChunk_take(gpu);
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
-  if (chunk && chunk->nbytes < nbytes) { /* the size was changed meanwhile */
-    umemCudaChunk_give(chunk);
-    chunk = NULL;
-  }
-  return chunk ? (uintptr_t)chunk->memory : 0;
+  if (nbytes < umemStagingBufferFrom || nbytes > chunk_size()) return 0;
+  UMEM_FORGETTING();
+  UMEM_CUDA_SCOPE(NULL, gpu, 0);
+  umemCudaChunk *chunk = umemCudaChunk_take(gpu);
+  if (!chunk || chunk->nbytes >= nbytes) return chunk ? (uintptr_t)chunk->memory : 0;
+  umemCudaChunk_give(chunk); /* the size was changed meanwhile */
+  return 0;
 }
 
 static uintptr_t buffers_alloc(umemVirtual *ctx, size_t nbytes) {

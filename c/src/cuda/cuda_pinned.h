@@ -11,7 +11,6 @@
 #ifndef UMEM_CUDA_PINNED_H
 #define UMEM_CUDA_PINNED_H
 
-#include "cuda/cuda_rt.h"
 #include "cuda/cuda_scope.h"
 
 #include <stddef.h>

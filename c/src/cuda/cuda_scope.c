@@ -9,7 +9,6 @@
  * for the chosen one. */
 #include "cuda/cuda_scope.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,7 +110,7 @@ bool umemCuda_check(umemVirtual *ctx, umemCudaGpu *gpu, int error, char const *w
 
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu) {
   umemCudaRt const *rt = gpu->rt;
-  *scope = (umemCudaScope){ctx, gpu, false, false, 2 /* cudaStreamCaptureModeRelaxed */};
+  *scope = (umemCudaScope){ctx, NULL, false, false, 2 /* cudaStreamCaptureModeRelaxed */};
   if (umemCudaGpu_is_inherited(gpu))
     return UMEM_FAIL(ctx, umemNotSupportedError,
                      "CUDA does not work in a child of fork, and this %s was constructed before it",
@@ -125,6 +124,7 @@ bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gp
   }
   if (!error) error = rt->exchange_capture_mode(&scope->capture_mode);
   if (error && scope->pushed) rt->context_pop(&current);
+  if (!error) scope->gpu = gpu;
   return UMEM_CUDA_CHECK(ctx, gpu, error, "cannot use GPU %d", gpu->device);
 }
 
@@ -140,6 +140,7 @@ static int restore_mode(umemCudaScope *scope) {
  * the scope has not failed by that, so only the second error is recorded. */
 void umemCudaScope_leave(umemCudaScope *scope) {
   umemCudaGpu *gpu = scope->gpu;
+  if (!gpu) return;
   umemCudaRt const *rt = gpu->rt;
   void *left;
   int mode = restore_mode(scope); /* before the context goes: CUDA would make one current */
@@ -213,16 +214,11 @@ bool umemCudaGpu_precedes(umemCudaGpu *gpu, umemVirtual *ctx, void *stream) {
 }
 
 void umemCudaGpu_destroy_events(umemCudaGpu *gpu) {
-  umemCudaScope scope;
   bool has_some = false;
   for (int i = 0; i < umemCudaIdleEvents; i++) has_some = has_some || gpu->events[i];
   if (!has_some || umemCudaGpu_is_inherited(gpu)) return;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  if (umemCudaScope_enter(&scope, NULL, gpu)) {
-    for (int i = 0; i < umemCudaIdleEvents; i++)
-      if (gpu->events[i] && gpu->rt->event_destroy(gpu->events[i])) gpu->rt->last_error();
-    umemCudaScope_leave(&scope);
-  }
-  umemAttempt_end(&forgotten);
+  UMEM_FORGETTING();
+  UMEM_CUDA_SCOPE(NULL, gpu);
+  for (int i = 0; i < umemCudaIdleEvents; i++)
+    if (gpu->events[i] && gpu->rt->event_destroy(gpu->events[i])) gpu->rt->last_error();
 }

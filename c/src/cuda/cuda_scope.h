@@ -3,7 +3,6 @@
 #ifndef UMEM_CUDA_SCOPE_H
 #define UMEM_CUDA_SCOPE_H
 
-#include "base/thread.h"
 #include "base/system.h"
 #include "core/hook.h"
 #include "cuda/cuda_rt.h"
@@ -91,7 +90,7 @@ static inline bool umemCuda_is_of_captured_event(int error) {
 /* What umemCudaScope_leave restores. */
 typedef struct umemCudaScope {
   umemVirtual *ctx; /* that failures belong to */
-  umemCudaGpu *gpu;
+  umemCudaGpu *gpu; /* NULL: it was not entered */
   bool pushed;
   bool remains; /* is not popped: the caller had no context, and this is a call of ctx on GPU 0 */
   int capture_mode; /* the caller's */
@@ -103,8 +102,16 @@ typedef struct umemCudaScope {
  * in a child of fork. Then there is nothing to leave. */
 bool umemCudaScope_enter(umemCudaScope *scope, umemVirtual *ctx, umemCudaGpu *gpu);
 
-/* Restores what the caller had, unless the context remains. Records a failure if that fails. */
+/* Restores what the caller had, unless the context remains. Records a failure if that fails. Does
+ * nothing for what umemCudaScope_enter has not entered. */
 void umemCudaScope_leave(umemCudaScope *scope);
+
+/* In the scope of gpu from here to the end of the block of code. If it cannot be entered, the
+ * function returns, with the value that follows. A failure of leaving comes after the value that
+ * the block returns. */
+#define UMEM_CUDA_SCOPE(ctx, gpu, ...)                                                             \
+  __attribute__((cleanup(umemCudaScope_leave))) umemCudaScope umem_scope_;                         \
+  if (!umemCudaScope_enter(&umem_scope_, (ctx), (gpu))) return __VA_ARGS__
 
 /* ==== events, and the order of the legacy stream ==== */
 

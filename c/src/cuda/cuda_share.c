@@ -9,11 +9,7 @@
  * and closes it, so that two threads do not open one block twice. A block that is open holds its
  * GPU, so it may outlive the context that has attached it. */
 #include "cuda/cuda_methods.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_state.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -175,10 +171,9 @@ static int find_gpu(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle
   int can = device == gpu->device;
   if (!can && gpu->rt->can_access_peer(&can, gpu->device, device)) gpu->rt->last_error();
   if (can) return device; /* CUDA enables the access when it opens the memory */
-  umemVirtual_fail(ctx, umemNotSupportedError,
-                   "the handle cannot be attached: GPU %d cannot reach the memory of GPU %d",
-                   gpu->device, device);
-  return -1;
+  return UMEM_FAIL_AS(-1, ctx, umemNotSupportedError,
+                      "the handle cannot be attached: GPU %d cannot reach the memory of GPU %d",
+                      gpu->device, device);
 }
 
 /* ---- pools of others ---- */

@@ -7,15 +7,8 @@
  * moves some 10 GB/s and the link 55 (H200, PCIe 5). */
 #include "cuda/cuda_methods.h"
 #include "base/number.h"
-#include "base/system.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/copy.h"
 #include "core/threads.h"
-#include "cuda/cuda_pinned.h"
-#include "cuda/cuda_scope.h"
-#include "cuda/cuda_state.h"
-#include "watch/watch.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -406,8 +399,7 @@ static bool begin(Stage *stage, umemCudaState const *state) {
 static void give_channels(Stage **ended) {
   Stage *stage = *ended;
   umemCudaScope scope;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   bool entered = umemCudaScope_enter(&scope, stage->ctx, stage->gpu);
   for (unsigned i = 0; i < stage->count; i++) {
     if (!entered)
@@ -416,8 +408,7 @@ static void give_channels(Stage **ended) {
       stage->gpu->rt->last_error();
     umemCudaChannel_give(stage->channels[i]);
   }
-  if (entered) umemCudaScope_leave(&scope);
-  umemAttempt_end(&forgotten);
+  umemCudaScope_leave(&scope);
 }
 
 /* Nothing is queued on the stream afterwards, since all channels are done by then. Also true where

@@ -2,11 +2,7 @@
  * differ in where their memory comes from (umemCudaSource) and in what else they do. Streams wait
  * for one another by events, so that the host continues. */
 #include "cuda/cuda_state.h"
-#include "base/thread.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "core/memory.h"
-#include "cuda/cuda_scope.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -17,16 +13,8 @@
 
 /* ==== blocks that this process has shared with others ==== */
 
-/* No umemLock, for which fork would wait: what is called under it may fork. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+UMEM_FORKING_LOCK(lock)
 static umemCudaShared *all;
-
-/* In a child no thread holds it. */
-static void renew_lock(void) { pthread_mutex_init(&lock, NULL); }
-
-__attribute__((constructor(101))) static void watch_fork(void) {
-  pthread_atfork(NULL, NULL, renew_lock);
-}
 
 void umemCudaShared_lock(void) { pthread_mutex_lock(&lock); }
 void umemCudaShared_unlock(void) { pthread_mutex_unlock(&lock); }
@@ -166,14 +154,10 @@ void umemCuda_unlist(umemVirtual *ctx) { umemLive_remove(&umemCuda_state_of(ctx)
 /* Other processes cannot attach blocks of the context any more. */
 static void end_sharing(umemVirtual *ctx) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaRt const *rt = state->gpu->rt;
-  umemCudaScope scope;
   if (state->shares) umemCudaShared_forget(state, 0);
-  if (!state->event || umemCudaGpu_is_inherited(state->gpu) ||
-      !umemCudaScope_enter(&scope, ctx, state->gpu))
-    return;
-  UMEM_CUDA_TRY_TWICE(rt, event_destroy(state->event));
-  umemCudaScope_leave(&scope);
+  if (!state->event || umemCudaGpu_is_inherited(state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
+  UMEM_CUDA_TRY_TWICE(state->gpu->rt, event_destroy(state->event));
 }
 
 /* A child of fork cannot free the blocks: CUDA does not work there. */
@@ -204,19 +188,16 @@ umemStatusType umemCuda_construct_failed(umemVirtual *ctx) {
 /* ---- blocks ---- */
 
 static bool remember(umemCudaState *state, uintptr_t adr, size_t nbytes) {
-  umemLock_acquire(&state->lock);
-  bool kept = umemTable_insert(&state->blocks, adr, nbytes);
-  umemLock_release(&state->lock);
-  return kept;
+  UMEM_LOCKED(&state->lock);
+  return umemTable_insert(&state->blocks, adr, nbytes);
 }
 
 /* A block that has left the table is live again. Its cell is free still, or another one is: the
  * table keeps more of them than threads free blocks at once. */
 static void put_back(umemCudaState *state, uintptr_t adr, size_t nbytes) {
   uintptr_t none;
-  umemLock_acquire(&state->lock);
+  UMEM_LOCKED(&state->lock);
   umemTable_put(&state->blocks, adr, nbytes, &none);
-  umemLock_release(&state->lock);
 }
 
 /* The size of the block that begins at adr, which leaves the table if take is true; 0, with
@@ -259,15 +240,13 @@ uintptr_t umemCuda_alloc(umemVirtual *ctx, size_t nbytes) {
 
 void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
   size_t nbytes = allows(ctx, state, 0) ? find(ctx, state, adr, true) : 0;
   if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
     umemCudaShared_forget(state, adr);
   int error = nbytes ? state->source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
   if (!UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it remains live: to be freed again, or with the context */
-  umemCudaScope_leave(&scope);
 }
 
 uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_t new_size) {
@@ -386,11 +365,8 @@ static bool record(umemVirtual *ctx, umemCudaState *state, void *event) {
 }
 
 static bool mark(umemVirtual *ctx, umemCudaState *state, void *event) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
-  bool marked = record(ctx, state, event);
-  umemCudaScope_leave(&scope);
-  return marked;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, false);
+  return record(ctx, state, event);
 }
 
 /* Again, where the event was recorded in a capture that is over by now. */
@@ -408,11 +384,8 @@ static void wait_for_event(umemVirtual *ctx, umemCudaState *state, umemCudaState
 }
 
 static void *take_event_of(umemVirtual *ctx, umemCudaGpu *gpu) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return NULL;
-  void *event = umemCudaGpu_take_event(gpu, ctx);
-  umemCudaScope_leave(&scope);
-  return event;
+  UMEM_CUDA_SCOPE(ctx, gpu, NULL);
+  return umemCudaGpu_take_event(gpu, ctx);
 }
 
 /* For memory that belongs to no stream: kernels and unfinished copies on it are on the legacy
@@ -429,8 +402,7 @@ static void wait_for_legacy(umemVirtual *ctx, umemCudaState *state, umemCudaStat
  * ctx. */
 static void wait_for_queue(umemVirtual *ctx, umemCudaState *state, umemVirtual *other,
                            umemCudaState *that) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
   void *event = umem_can(other, umemOrdered) ? take_event_of(ctx, that->gpu) : NULL;
   if (event) {
     wait_for_event(ctx, state, that, event);
@@ -438,7 +410,6 @@ static void wait_for_queue(umemVirtual *ctx, umemCudaState *state, umemVirtual *
   } else if (!umem_can(other, umemOrdered)) {
     wait_for_legacy(ctx, state, that);
   }
-  umemCudaScope_leave(&scope);
 }
 
 void umemCuda_wait(umemVirtual *ctx, umemVirtual *other) {
@@ -455,24 +426,19 @@ void umemCuda_wait(umemVirtual *ctx, umemVirtual *other) {
 static bool mark_reached(umemVirtual *ctx, umemMark *mark, bool waits) {
   umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
   void *event = (void *)mark->own[0];
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, gpu)) return true;
+  UMEM_CUDA_SCOPE(ctx, gpu, true);
   int error = waits ? gpu->rt->event_synchronize(event) : gpu->rt->event_query(event);
   bool reached = error != umemCudaNotReady;
   if (reached) umemCuda_check(ctx, gpu, error, "queued work has failed");
-  umemCudaScope_leave(&scope);
   return reached;
 }
 
 static void mark_release(umemVirtual *ctx, umemMark *mark) {
   umemCudaGpu *gpu = umemCuda_state_of(ctx)->gpu;
-  umemCudaScope scope;
   void *event = (void *)mark->own[0];
-  if (umemCudaGpu_is_inherited(gpu) || umemCudaGpu_keep_event(gpu, event) ||
-      !umemCudaScope_enter(&scope, ctx, gpu))
-    return;
+  if (umemCudaGpu_is_inherited(gpu) || umemCudaGpu_keep_event(gpu, event)) return;
+  UMEM_CUDA_SCOPE(ctx, gpu);
   umemCudaGpu_give_event(gpu, event);
-  umemCudaScope_leave(&scope);
 }
 
 /* Uses the stream of later alone. */
@@ -498,8 +464,7 @@ static bool mark_wait(umemVirtual *ctx, umemMark *mark, umemVirtual *later) {
 bool umemCuda_mark(umemVirtual *ctx, umemMark *out) {
   umemCudaState *state = umemCuda_state_of(ctx);
   char const *advice = "no mark can be set in its queue";
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return false;
+  UMEM_CUDA_SCOPE(ctx, state->gpu, false);
   void *kept = (void *)out->own[0], *event = kept;
   bool refused = kept && umemCuda_refuse_capture(ctx, advice);
   if (!kept) event = umemCudaGpu_take_event(state->gpu, ctx);
@@ -507,7 +472,6 @@ bool umemCuda_mark(umemVirtual *ctx, umemMark *out) {
       !refused && event && record(ctx, state, event) && !umemCuda_refuse_capture(ctx, advice);
   if (event && !kept && !marked) umemCudaGpu_give_event(state->gpu, event);
   if (marked && !kept) *out = (umemMark){mark_reached, mark_release, {(uintptr_t)event}, mark_wait};
-  umemCudaScope_leave(&scope);
   return marked;
 }
 
@@ -542,8 +506,7 @@ void umemCuda_stream_wait(umemVirtual *ctx, uintptr_t stream) {
 /* Without a stream of ctx the host waits, as its copies would not. */
 void umemCuda_event_wait(umemVirtual *ctx, uintptr_t event) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, ctx, state->gpu)) return;
+  UMEM_CUDA_SCOPE(ctx, state->gpu);
   umemCudaRt const *rt = state->gpu->rt;
   bool ordered = umem_can(ctx, umemOrdered);
   if (!ordered || !umemCuda_refuse_capture(ctx, "it cannot wait for work outside"))
@@ -551,5 +514,4 @@ void umemCuda_event_wait(umemVirtual *ctx, uintptr_t event) {
                    ordered ? rt->stream_wait(state->stream, (void *)event)
                            : rt->event_synchronize((void *)event),
                    "cannot wait for an event of the program");
-  umemCudaScope_leave(&scope);
 }

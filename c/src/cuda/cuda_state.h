@@ -3,11 +3,9 @@
 #ifndef UMEM_CUDA_STATE_H
 #define UMEM_CUDA_STATE_H
 
-#include "base/table.h"
 #include "core/kind.h"
 #include "core/live.h"
 #include "cuda/cuda_pinned.h"
-#include "cuda/cuda_scope.h"
 
 #include <umem/cuda.h>
 #include <umem/handle.h>

@@ -3,9 +3,7 @@
  *
  * The schemes of programs form a list that only grows, so that readers need no lock. */
 #include "open/open.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <limits.h>
 #include <stdarg.h>
@@ -130,15 +128,12 @@ static char const *wrong_scheme(umemScheme const *scheme) {
 
 /* Appends added; false if its name is taken. */
 static bool append(Added *added) {
-  umemLock_acquire_global();
-  bool is_new = !find_scheme(added->scheme->name);
-  if (is_new) {
-    Added **link = &first_added;
-    while (*link) link = &(*link)->next;
-    __atomic_store_n(link, added, __ATOMIC_RELEASE);
-  }
-  umemLock_release_global();
-  return is_new;
+  UMEM_LOCKED(&umem_global_lock);
+  if (find_scheme(added->scheme->name)) return false;
+  Added **link = &first_added;
+  while (*link) link = &(*link)->next;
+  __atomic_store_n(link, added, __ATOMIC_RELEASE);
+  return true;
 }
 
 umemStatusType umem_register_scheme(umemScheme const *scheme) {

@@ -4,9 +4,7 @@
  * Opening a context runs code of others, maybe for long, so it happens under no lock. */
 #include "open/open.h"
 #include "base/files.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,11 +61,10 @@ static bool allows_layer(Allowed const *allowed, umemNameLayer const *layer) {
 /* ---- the options ---- */
 
 static bool read_folder(Allowed *allowed, char const *path) {
-  char words[128];
   int error = umemFolders_add(&allowed->folders, path);
   if (!error) return true;
   return UMEM_FAIL(NULL, umemIOError, "cannot open the folder \"%.200s\": %s", path ? path : "NULL",
-                   umem_system_words(error, words, sizeof words));
+                   UMEM_WORDS(error));
 }
 
 /* Reads the options. False with a status of the thread. Call end_limits in each case. */
@@ -188,10 +185,8 @@ static void delete_opened(Opened *opened) {
 
 /* Forgets failures of the destructors: they must not hide why they are called. */
 static void end_silently(Opened *opened) {
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   delete_opened(opened);
-  umemAttempt_end(&forgotten);
 }
 
 /* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a
@@ -325,21 +320,19 @@ void *umem_open_with(char const *text, umemOpenOptions const *options) {
   if (!good || !name || !umemName_parse(name, text) || !begin_limits(&allowed, name)) return NULL;
   Opened *opened = construct_all(name);
   if (!opened) return NULL;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   opened->next = all_opened;
   all_opened = opened;
-  umemLock_release_global();
   return opened->layers[0];
 }
 
 /* Takes the Opened of ctx out of the list; NULL if there is none. */
 static Opened *take_out(void *ctx) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   Opened **link = &all_opened;
   while (*link && (*link)->layers[0] != ctx) link = &(*link)->next;
   Opened *opened = *link;
   if (opened) *link = opened->next;
-  umemLock_release_global();
   return opened;
 }
 
@@ -392,12 +385,11 @@ static _Thread_local bool claiming;
  * child. */
 static unsigned take_claim(void) {
   unsigned const forks = umem_fork_count();
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   if (claim.forks != forks) claim.released = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
   claim.forks = forks;
-  while (claim.by == forks + 1) umemLock_wait_global(&claim.released);
+  while (claim.by == forks + 1) umemLock_wait(&umem_global_lock, &claim.released);
   claim.by = forks + 1;
-  umemLock_release_global();
   claiming = true;
   return forks + 1;
 }
@@ -405,11 +397,10 @@ static unsigned take_claim(void) {
 /* At the end of a block; an exception that leaves a scheme's construct must not keep the claim. */
 static void release_claim(unsigned const *mine) {
   claiming = false;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   if (claim.by == *mine) claim.by = 0;
   /* In a child of fork no thread waits on the parent's condition: see take_claim. */
   if (claim.forks == umem_fork_count()) pthread_cond_signal(&claim.released);
-  umemLock_release_global();
 }
 
 /* ---- opening ---- */

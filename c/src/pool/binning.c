@@ -5,10 +5,6 @@
  * returns when the free was refused. */
 #include "core/adaptor.h"
 #include "base/records.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/context.h"
-#include "core/memory.h"
 
 #include <umem/binning.h>
 
@@ -130,8 +126,8 @@ UMEM_ADAPTOR_INLINE uintptr_t get_from(umemVirtual *ctx, umemValuesShare *room, 
 /* ---- free ---- */
 
 static uintptr_t refuse_block(umemVirtual *ctx, uintptr_t adr) {
-  umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block", adr);
-  return umem_null_of(ctx);
+  return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemValueError, "%#" PRIxPTR " is not a live block",
+                      adr);
 }
 
 UMEM_ADAPTOR_INLINE void binning_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {

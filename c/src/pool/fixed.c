@@ -1,10 +1,6 @@
 /* fixed.c - the context of blocks of one size. Its blocks are in fixed_free_list.h. */
 #include "core/adaptor.h"
 #include "base/number.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/context.h"
-#include "core/memory.h"
 #include "pool/fixed_free_list.h"
 
 #include <umem/fixed.h>
@@ -45,8 +41,8 @@ static bool fits_in_block(umemVirtual *ctx, size_t nbytes) {
 }
 
 static uintptr_t refuse_block(umemVirtual *ctx, uintptr_t adr) {
-  umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block", adr);
-  return umem_null_of(ctx);
+  return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemValueError, "%#" PRIxPTR " is not a live block",
+                      adr);
 }
 
 /* ---- methods ---- */
@@ -99,14 +95,13 @@ static void fixed_trim(umemVirtual *ctx, size_t keep) {
 }
 
 static void measure_list(umemFixedFreeList *list, umemFixedStats *stats) {
-  umemLock_acquire(&list->lock);
+  UMEM_LOCKED(&list->lock);
   stats->block_size = list->block_size;
   stats->blocks = umemFixedFreeList_count(list);
   stats->blocks_held = list->held_blocks;
   stats->reserved = list->held_blocks * list->block_size;
   stats->reserved_peak = list->held_peak * list->block_size;
   stats->chunks = list->held_chunks;
-  umemLock_release(&list->lock);
 }
 
 /* The upstream's figures, bounded by the maximum. */

@@ -1,6 +1,5 @@
 /* fixed_free_list.c - the stack of free blocks of one size, and the chunks they are cut from. */
 #include "pool/fixed_free_list.h"
-#include "base/thread.h"
 #include "core/context.h"
 
 #include <stdlib.h>
@@ -237,7 +236,7 @@ static void release_chunk(umemFixedFreeList *list, umemFixedChunk *chunk) {
 /* A block when the stack was empty. */
 static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
                                                       umemFixedFailure *failure) {
-  umemLock_acquire(&list->lock);
+  UMEM_LOCKED(&list->lock);
   uint32_t number = pop_block(list);
   while (number == no_block && umemGrowth_await(&list->growth, &list->lock))
     number = pop_block(list);
@@ -246,7 +245,6 @@ static __attribute__((noinline)) uint32_t take_slowly(umemFixedFreeList *list,
     if (chunk) make_free(list, chunk, 1);
     number = chunk ? chunk->first : pop_block(list); /* freed meanwhile */
   }
-  umemLock_release(&list->lock);
   return number;
 }
 
@@ -271,14 +269,13 @@ uintptr_t umemFixedFreeList_take(umemFixedFreeList *list, unsigned shift,
 
 bool umemFixedFreeList_reserve(umemFixedFreeList *list, uint64_t count, umemFixedFailure *failure) {
   if (!count) return true;
-  umemLock_acquire(&list->lock);
+  UMEM_LOCKED(&list->lock);
   umemFixedChunk *chunk = NULL;
   if (has_numbers(list, count))
     chunk = add_chunk(list, (uint32_t)count, failure);
   else
     refuse_for(failure, umemFixedNoNumbers);
   if (chunk) make_free(list, chunk, 0);
-  umemLock_release(&list->lock);
   return chunk;
 }
 
@@ -384,7 +381,7 @@ static void restore_stack(umemFixedFreeList *list, uint32_t top) {
 
 /* Threads that need a block meanwhile find the stack empty, and wait for the lock. */
 void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *held) {
-  umemLock_acquire(&list->lock);
+  UMEM_LOCKED(&list->lock);
   umemAttempt_begin(held);
   list->next_count = list->per_chunk;
   uint32_t top = pop_all(list);
@@ -393,7 +390,6 @@ void umemFixedFreeList_trim(umemFixedFreeList *list, size_t keep, umemAttempt *h
     if (may_go(list, chunk, keep)) release_chunk(list, chunk);
   restore_stack(list, top);
   umemAttempt_end(held);
-  umemLock_release(&list->lock);
 }
 
 /* ---- beginning and end ---- */

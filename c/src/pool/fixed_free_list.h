@@ -18,7 +18,6 @@
 
 #include <umem/base.h>
 
-#include "base/thread.h"
 #include "base/table.h"
 #include "pool/growth.h"
 

@@ -11,7 +11,6 @@
 #ifndef UMEM_GROWTH_H
 #define UMEM_GROWTH_H
 
-#include "base/thread.h"
 #include "core/status.h"
 
 #include <stdint.h>

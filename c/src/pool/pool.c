@@ -3,14 +3,8 @@
  *
  * A view is a free list of a pool and its queue. A list whose view has ended is kept, because
  * live blocks may be ranges of it, and serves the next view. */
-#include "base/thread.h"
-#include "core/adaptor.h"
-#include "core/context.h"
-#include "core/live.h"
-#include "core/status.h"
 #include "pool/pool_cache.h"
 #include "pool/pool_grow.h"
-#include "pool/pool_span.h"
 
 #include <umem/pool_on.h>
 

@@ -5,15 +5,8 @@
  * memory, but the upstream is about to answer another thread, it tries again after that. Then it
  * gives back chunks that it does not use and tries again: the upstream is asked again only if
  * something went back to it, or for less. At last pages go back. */
-#include "pool/pool_core.h"
 #include "pool/pool_grow.h"
-#include "core/context.h"
-#include "core/live.h"
-#include "core/memory.h"
-#include "core/status.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_space.h"
-#include "pool/pool_span.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -139,11 +132,9 @@ static bool keep_trying(Request *request, umemPoolGrowth growth, umemPoolGrowth 
 /* Gives back pages that could not be moved to where they are needed: a chunk may do. Returns
  * whether there were any. */
 static bool give_pages_back(umemPoolCore *core) {
-  umemAttempt forgotten;
   uint64_t before = core->reserved;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   umemPoolPages_release(core, 0);
-  umemAttempt_end(&forgotten);
   return core->reserved != before;
 }
 
@@ -255,8 +246,8 @@ void umemPoolBlock_record_failure(umemVirtual *ctx, umemPoolFailure const *failu
 }
 
 static uintptr_t fail_wrong(umemVirtual *ctx, uintptr_t adr) {
-  umemVirtual_fail(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the pool", adr);
-  return umem_null_of(ctx);
+  return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemValueError,
+                      "%#" PRIxPTR " is not a live block of the pool", adr);
 }
 
 /* ---- large blocks ---- */
@@ -277,10 +268,9 @@ static uintptr_t alloc_large_in(umemVirtual *ctx, size_t size, size_t alignment,
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
   if (!umemPoolBlock_has_pool(ctx)) return umem_null_of(ctx);
-  if (size > PTRDIFF_MAX / 2) {
-    umemVirtual_fail(ctx, umemMemoryError, "%zu bytes exceed any memory", size);
-    return umem_null_of(ctx);
-  }
+  if (size > PTRDIFF_MAX / 2)
+    return UMEM_FAIL_AS(umem_null_of(ctx), ctx, umemMemoryError, "%zu bytes exceed any memory",
+                        size);
   if (alignment < core->alignment) alignment = core->alignment;
   Request request;
   request.list = impl->list;
@@ -363,7 +353,7 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
   umemPoolCache *cache = umemPoolCache_mine(list);
   if (cache && umemPoolCache_keep(cache, list->serial, class, entry)) return;
   umemPoolSlot *slot = cache ? &cache->slots[class] : NULL;
-  umemLock_acquire(&core->lock);
+  UMEM_LOCKED(&core->lock);
   if (slot && umemPoolCache_prepare(core, slot, class)) {
     if (umemPoolSlot_count(slot) == slot->limit) umemPoolCache_hand_over(list, class, slot);
     umemPoolSlot_push(slot, entry);
@@ -371,7 +361,6 @@ void umemPoolBlock_make_room(umemPoolFreeList *list, unsigned class, umemPoolEnt
     umemPoolSpan_put(list, &entry, 1);
   }
   umemPoolTransfer_mark(list, true);
-  umemLock_release(&core->lock);
 }
 
 /* Puts a block that is not live any more into the calling thread's cache. Not inlined, so that its
@@ -499,10 +488,8 @@ static uint64_t extent_of(umemPoolCore *core, uintptr_t adr) {
                ? core->shapes[umemPoolClass_of(location.word)].size
                : 0;
   if (__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) return 0;
-  umemLock_acquire(&core->lock);
-  uint64_t extent = umemPoolLarge_extent(core, adr);
-  umemLock_release(&core->lock);
-  return extent;
+  UMEM_LOCKED(&core->lock);
+  return umemPoolLarge_extent(core, adr);
 }
 
 uintptr_t umemPoolBlock_aligned_origin(umemVirtual *ctx, uintptr_t adr) {

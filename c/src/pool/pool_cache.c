@@ -16,7 +16,6 @@
  * all threads at once (base/thread.h), and waits until the thread is not busy. Where the system has
  * no such fence, the blocks stay. */
 #include "pool/pool_cache.h"
-#include "base/thread.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -43,22 +42,21 @@ static bool has_key; /* without one there are no caches */
 static umemPoolCache *newest; /* of all threads; under the global lock */
 
 static void add_to_all(umemPoolCache *cache) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   cache->older = newest;
   if (newest) newest->newer = cache;
   newest = cache;
-  umemLock_release_global();
 }
 
 /* Frees a cache that is on no list, and among the caches of no thread that still runs. */
 static void free_cache(umemPoolCache *cache) {
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   if (cache->newer)
     cache->newer->older = cache->older;
   else
     newest = cache->older;
   if (cache->older) cache->older->newer = cache->newer;
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   umemPoolCore_release(cache->core);
   free(cache);
 }
@@ -212,11 +210,10 @@ static umemPoolCache *new_cache(umemPoolFreeList *list) {
   umemPoolCache **bucket = bucket_of(cache->serial);
   cache->next = *bucket;
   *bucket = cache;
-  umemLock_acquire(&core->lock);
+  UMEM_LOCKED(&core->lock);
   cache->after = list->caches;
   if (list->caches) list->caches->before = cache;
   list->caches = cache;
-  umemLock_release(&core->lock);
   return cache;
 }
 

@@ -2,7 +2,6 @@
 #ifndef UMEM_POOL_CACHE_H
 #define UMEM_POOL_CACHE_H
 
-#include "pool/pool_core.h"
 #include "pool/pool_span.h"
 
 typedef struct umemPoolSlot umemPoolSlot;

@@ -14,11 +14,6 @@
  * descriptor. What is on quick lists serves no other size and separates free ranges, so larger
  * blocks are coalesced at once, and quick lists that hold 1/32 of the pool before the pool takes a
  * new chunk; all of them before the pool becomes larger than ever, gives chunks back, or fails. */
-#include "pool/pool_core.h"
-#include "base/thread.h"
-#include "core/context.h"
-#include "core/memory.h"
-#include "core/status.h"
 #include "pool/pool_space.h"
 
 #include <stdlib.h>

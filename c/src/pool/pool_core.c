@@ -4,9 +4,6 @@
  * Other lists use a queue without asking its owner. While they do they count as its users, and the
  * view of the queue ends only when there are none. */
 #include "pool/pool_core.h"
-#include "base/thread.h"
-#include "core/context.h"
-#include "core/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +15,9 @@ static umemPoolCore *released; /* those without references; under the global loc
 /* The last reference may be given up while locks are held, under which no lock may be destroyed. */
 void umemPoolCore_release(umemPoolCore *core) {
   if (__atomic_sub_fetch(&core->references, 1, __ATOMIC_ACQ_REL)) return;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   core->next_released = released;
   released = core;
-  umemLock_release_global();
 }
 
 /* In a child of fork no thread waits for the condition, whatever it records: initialises it again
@@ -47,10 +43,10 @@ static void free_core(umemPoolCore *core) {
 }
 
 void umemPoolCore_free_released(void) {
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   umemPoolCore *core = released;
   released = NULL;
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   while (core) {
     umemPoolCore *next = core->next_released;
     free_core(core);

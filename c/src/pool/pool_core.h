@@ -48,11 +48,8 @@
 
 #include <umem/pool.h>
 
-#include "base/thread.h"
-#include "base/table.h"
 #include "base/range.h"
 #include "core/adaptor.h"
-#include "core/context.h"
 #include "pool/growth.h"
 
 #include <umem/find.h>

@@ -1,9 +1,7 @@
 /* pool_grow.c - makes memory free for a request that no free memory of its list serves, step by
  * step: from what the list keeps, from other lists, from the upstream. It decides how much memory
  * the pool takes at once, and when it takes new memory in place of pages that could move. */
-#include "pool/pool_core.h"
 #include "pool/pool_grow.h"
-#include "core/context.h"
 #include "pool/pool_cache.h"
 
 /* ---- from the upstream ---- */
@@ -83,11 +81,9 @@ static bool free_all_kept(umemPoolGrower *grower) {
 static void make_room(umemPoolCore *core, uint64_t size) {
   uint64_t more = new_peak(core, size);
   if (!more || !core->chunk_count) return;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   umemPoolLarge_coalesce(core->own);
   umemPoolChunk_release_bytes(core, more);
-  umemAttempt_end(&forgotten);
 }
 
 /* RAM gets its memory when it is touched: a page that is not needed costs nothing there, and

@@ -12,11 +12,7 @@
  * for. So a piece is taken out of its list first, then the lock is opened, and the queue of the
  * list waited for. While the lock is open the pieces are held ranges, and one thread at a time
  * maps. */
-#include "pool/pool_core.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/ram.h"
-#include "core/status.h"
 #include "pool/pool_grow.h"
 
 #include <stdlib.h>
@@ -428,13 +424,11 @@ static bool fill_gaps(Filler *filler) {
 
 /* Takes sources for the place, after the work on them is done. */
 static void take_sources(umemPoolPaging *paging, umemPoolPlan const *plan) {
-  umemAttempt forgotten;
   if (plan->place.missing <= plan->unmoved) return;
   take_pages(paging, plan->place.missing - plan->unmoved);
   join_small(paging, plan->joins);
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   finish_sources(paging);
-  umemAttempt_end(&forgotten);
 }
 
 /* Whether the machine has as much left as all gaps need, where pages are RAM: the upstream compares

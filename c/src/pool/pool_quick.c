@@ -4,8 +4,6 @@
  * All else goes to umem_alloc_in_full and umem_free_in_full: the methods of pool_block.c do the
  * same, and more. Each function calls nothing before its end, so it has few registers to save: see
  * c/CMakeLists.txt for the thread variable. */
-#include "core/context.h"
-#include "core/memory.h"
 #include "pool/pool_cache.h"
 
 static inline umemPoolCore const *core_of(umemVirtual const *ctx) {

@@ -6,7 +6,6 @@
  * a piece begins, and those that end where one ends: no other place needs fewer pages. */
 #include "pool/pool_space.h"
 #include "base/number.h"
-#include "core/context.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,6 @@
 #ifndef UMEM_POOL_SPAN_H
 #define UMEM_POOL_SPAN_H
 
-#include "base/thread.h"
 #include "pool/pool_core.h"
 
 /* ---- spans ---- */

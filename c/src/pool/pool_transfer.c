@@ -4,13 +4,8 @@
  * Then the lock is opened, and the queue of the new list made to wait for the mark of the old one,
  * or for its queue: what is queued there includes the last use of the memory. Then the memory
  * enters the new list; or the old one again, when the queue could not be made to wait. */
-#include "pool/pool_core.h"
 #include "pool/pool_grow.h"
-#include "base/thread.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "pool/pool_cache.h"
-#include "pool/pool_span.h"
 
 #include <stdlib.h>
 
@@ -170,13 +165,11 @@ static bool transfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step
 }
 
 bool umemPoolTransfer_range(umemPoolFreeList *list, uint64_t units, uint64_t step) {
-  umemAttempt forgotten;
   if (umemPoolQueue_is_blocked(list)) return false;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   bool moved = false, again = true;
   for (int tries = 0; tries < most_tries && again && !moved; tries++)
     moved = transfer_range(list, units, step, &again);
-  umemAttempt_end(&forgotten);
   return moved;
 }
 
@@ -280,8 +273,7 @@ static bool transfer_spans(umemPoolFreeList *list, unsigned class, uint64_t clos
 /* Tries again while captures of more queues begin. */
 bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class) {
   bool moved = false, again = true;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   for (int tries = 0; tries < most_tries && again && !moved; tries++) {
     if (!others_have(list, class) || umemPoolQueue_is_blocked(list)) break;
     uint64_t closed = umemPoolQueue_closed(list->core);
@@ -289,7 +281,6 @@ bool umemPoolTransfer_spans(umemPoolFreeList *list, unsigned class) {
     again = !moved && umemPoolQueue_closed(list->core) & ~closed;
   }
   if (!moved) umemPoolMark_want(list, umemPoolWantFree);
-  umemAttempt_end(&forgotten);
   return moved;
 }
 
@@ -358,11 +349,9 @@ static void drain_wanted(umemPoolFreeList *list, umemPoolWanted wanted) {
 }
 
 void umemPoolTransfer_mark_now(umemPoolFreeList *list) {
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   drain_wanted(list, list->mark.wanted);
   umemPoolMark_set(list);
-  umemAttempt_end(&forgotten);
 }
 
 bool umemPoolTransfer_mark_all(umemPoolFreeList *list, bool blocked) {

@@ -4,11 +4,8 @@
  *   segment.c        checks segments
  *   process.c        what the process has mapped */
 #include "base/files.h"
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "share/process.h"
-#include "share/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,9 +119,7 @@ static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
 }
 
 static bool refuse_for(umemVirtual *ctx, int error) {
-  char words[128];
-  return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError,
-                umem_system_words(error, words, sizeof words));
+  return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError, UMEM_WORDS(error));
 }
 
 /* Whether no process can make the memory of a descriptor shorter. */
@@ -258,11 +253,10 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, ume
     return adr;
   }
   drop(fd);
-  umemVirtual_fail(self, umemTypeError,
-                   "the bytes of the handle are not in this %s: attach them to a %s",
-                   umem_get_device_name(innermost),
-                   is_of_gpu(handle) ? "Cuda or a CudaAsync" : "Host without options");
-  return null;
+  return UMEM_FAIL_AS(null, self, umemTypeError,
+                      "the bytes of the handle are not in this %s: attach them to a %s",
+                      umem_get_device_name(innermost),
+                      is_of_gpu(handle) ? "Cuda or a CudaAsync" : "Host without options");
 }
 
 uintptr_t umem_attach_trusting(umemHandle const *handle, int fd, void *ctx, umemTrust trust) {
@@ -327,9 +321,7 @@ typedef union Control {
 } Control;
 
 static bool fail(void *ctx, char const *what, int error) {
-  char words[128];
-  return UMEM_FAIL(ctx, umemIOError, "cannot %s the handle: %s", what,
-                   umem_system_words(error, words, sizeof words));
+  return UMEM_FAIL(ctx, umemIOError, "cannot %s the handle: %s", what, UMEM_WORDS(error));
 }
 
 /* ---- send ---- */

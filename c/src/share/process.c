@@ -2,7 +2,7 @@
  * process owns a block, and whether it has ended. */
 #include "share/process.h"
 #include "base/files.h"
-#include "base/thread.h"
+#include "base/system.h"
 #include "core/ram.h"
 
 #include <errno.h>
@@ -25,36 +25,10 @@ static umemMapped *all; /* under the global lock */
 
 /* ---- mapping ---- */
 
-static char *map_at(int fd, size_t size, size_t alignment, bool writable) {
-  if (size > SIZE_MAX - alignment) {
-    errno = ENOMEM;
-    return NULL;
-  }
-  char *start =
-      mmap(NULL, size + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (start == MAP_FAILED) return NULL;
-  size_t below = -(uintptr_t)start & (alignment - 1);
-  char *base = start + below;
-  int protection = PROT_READ | (writable ? PROT_WRITE : 0);
-  if (mmap(base, size, protection, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
-    int error = errno;
-    munmap(start, size + alignment);
-    errno = error;
-    return NULL;
-  }
-  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. The
-   * mapping itself ends between pages. */
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-  size_t end = (size + page - 1) & ~(page - 1);
-  if (below) munmap(start, below);
-  if (alignment - below > end - size) munmap(base + end, alignment - below - (end - size));
-  return base;
-}
-
-/* map_at first reserves addresses. Linux before 6.12 gives them up before it refuses to map a file
- * there, and another thread may have them when map_at unmaps them. So a file that cannot be mapped
- * is refused before: part of it is mapped anywhere. As long as it is, no process can seal the file
- * against writing. The part is whole pages, also huge ones. */
+/* umem_map_aligned first reserves addresses. Linux before 6.12 gives them up before it refuses to
+ * map a file there, and another thread may have them when they are unmapped. So a file that cannot
+ * be mapped is refused before: part of it is mapped anywhere. As long as it is, no process can seal
+ * the file against writing. The part is whole pages, also huge ones. */
 static bool map(umemMapped *mapped, size_t alignment) {
   size_t wanted = alignment > wanted_alignment ? alignment : wanted_alignment;
   size_t part = mapped->size < wanted_alignment ? mapped->size : wanted_alignment;
@@ -63,7 +37,7 @@ static bool map(umemMapped *mapped, size_t alignment) {
   if (anywhere == MAP_FAILED) return false;
   for (;; wanted = alignment) {
     mapped->alignment = wanted;
-    mapped->base = map_at(mapped->fd, mapped->size, wanted, mapped->writable);
+    mapped->base = umem_map_aligned(mapped->fd, mapped->size, wanted, mapped->writable, 0);
     if (mapped->base || wanted == alignment) break;
   }
   int error = errno;
@@ -88,10 +62,9 @@ static umemMapped *find(uint64_t device, uint64_t inode, size_t size, bool writa
 
 umemMapped *umemMapped_find(uint64_t device, uint64_t inode, size_t size, bool writable,
                             umemMappedUse use) {
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   umemMapped *mapped = find(device, inode, size, writable);
   if (mapped) ++*uses(mapped, use);
-  umemLock_release_global();
   return mapped;
 }
 
@@ -114,7 +87,7 @@ umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable
   }
   *mine = (umemMapped){
       .device = st.st_dev, .inode = st.st_ino, .fd = fd, .writable = writable, .size = size};
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   umemMapped *mapped = find(mine->device, mine->inode, size, writable);
   if (!mapped && map(mine, alignment)) {
     mapped = mine;
@@ -123,7 +96,7 @@ umemMapped *umemMapped_open(int fd, size_t size, size_t alignment, bool writable
   }
   int error = errno;
   if (mapped) ++*uses(mapped, use);
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   if (mapped != mine) end(mine);
   errno = error;
   return mapped;
@@ -140,19 +113,19 @@ static umemMapped *leave(umemMapped *mapped, umemMappedUse use) {
 }
 
 void umemMapped_close(umemMapped *mapped, umemMappedUse use) {
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   umemMapped *last = leave(mapped, use);
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   if (last) end(last);
 }
 
 bool umemMapped_detach(uintptr_t adr) {
   umemMapped *mapped, *last = NULL;
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   for (mapped = all; mapped; mapped = mapped->next)
     if (mapped->attached && adr - (uintptr_t)mapped->base < mapped->size) break;
   if (mapped) last = leave(mapped, umemMappedByHandle);
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   if (last) end(last);
   return mapped;
 }
@@ -216,14 +189,12 @@ static umemShmOwner find_self(void) {
 umemShmOwner umemShmOwner_self(void) {
   static umemShmOwner self;
   static unsigned forks;
-  umemLock_acquire_global();
+  UMEM_LOCKED(&umem_global_lock);
   if (!self.process || forks != umem_fork_count()) {
     self = find_self();
     forks = umem_fork_count();
   }
-  umemShmOwner found = self;
-  umemLock_release_global();
-  return found;
+  return self;
 }
 
 /* A leader that has ended stays a zombie while its other threads run. Where /proc hides the

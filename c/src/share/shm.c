@@ -8,10 +8,7 @@
  *   segment.c       what a segment is, which bytes are whose, and whether a file is one
  *   process.c       what the process has mapped; which process owns a block */
 #include "share/shm_segment.h"
-#include "base/thread.h"
 #include "base/number.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "core/live.h"
 #include "core/ram.h"
 #include "core/memory.h"
@@ -111,13 +108,11 @@ static uintptr_t shm_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t si
   Shm *shm = shm_of(ctx);
   uint64_t offset = 0;
   umemShmOwner self = self_of(shm);
-  if (alignment > shm->segment.mapped->alignment) {
-    umemVirtual_fail(
-        ctx, umemMemoryError,
+  if (alignment > shm->segment.mapped->alignment)
+    return UMEM_FAIL_AS(
+        0, ctx, umemMemoryError,
         "the shared memory %s is mapped at a multiple of %zu: the alignment of %zu is too large",
         label_of(shm), shm->segment.mapped->alignment, alignment);
-    return 0;
-  }
   if (!lock(ctx)) return 0;
   umemShmResult result =
       umemShmTable_alloc(&shm->segment.table, size, alignment, self, shm->complete, &offset);
@@ -431,10 +426,8 @@ static umemOption const options[] = {
                      "what is done about the name; default: open-or-create"),
     UMEM_OPTION_WORD(umemShmOptions, pages, "pages", "default advise 2M 1G",
                      "huge pages; default: default"),
-    {.name = "access",
-     .kind = umemWordOption,
-     .words = "user group all",
-     .help = "who may open a new name; default: user"},
+    UMEM_OPTION_OWN("access", umemWordOption, "user group all",
+                    "who may open a new name; default: user"),
     UMEM_OPTION_WORD(umemShmOptions, sparse, "sparse", "no yes",
                      "memory is reserved when it is used, not at once; default: no"),
     UMEM_OPTION_WORD(umemShmOptions, trust, "trust", "default user group all",
@@ -496,9 +489,9 @@ uintptr_t umemShm_offset(umemShm *ctx, uintptr_t adr) {
   Shm *shm = shm_of(self);
   uint64_t offset = offset_of(shm, adr);
   if (offset < shm->segment.table.capacity) return (uintptr_t)(shm->segment.data + offset);
-  umemVirtual_fail(ctx, umemIndexError, "the address %#" PRIxPTR " is not in the shared memory %s",
-                   adr, label_of(shm));
-  return UINTPTR_MAX;
+  return UMEM_FAIL_AS(UINTPTR_MAX, ctx, umemIndexError,
+                      "the address %#" PRIxPTR " is not in the shared memory %s", adr,
+                      label_of(shm));
 }
 
 uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
@@ -508,21 +501,17 @@ uintptr_t umemShm_address(umemShm *ctx, uintptr_t offset) {
   Shm *shm = shm_of(self);
   if (offset >= shm->segment.data && offset < shm->segment.total)
     return (uintptr_t)shm->segment.mapped->base + offset;
-  umemVirtual_fail(ctx, umemIndexError,
-                   "the blocks of the shared memory %s are at the offsets from %" PRIu64
-                   " to %" PRIu64 ", not at %" PRIuPTR,
-                   label_of(shm), shm->segment.data, shm->segment.total, offset);
-  return 0;
+  return UMEM_FAIL_AS(0, ctx, umemIndexError,
+                      "the blocks of the shared memory %s are at the offsets from %" PRIu64
+                      " to %" PRIu64 ", not at %" PRIuPTR,
+                      label_of(shm), shm->segment.data, shm->segment.total, offset);
 }
 
 size_t umemShm_blocks(umemShm *ctx, umemShmBlock *blocks, size_t room) {
   UMEM_ENTER();
   umemVirtual *self = umemKind_check(ctx, &umem_shm_kind);
   if (!self) return 0;
-  if (room && !blocks) {
-    umemVirtual_fail(ctx, umemValueError, "the blocks are NULL");
-    return 0;
-  }
+  if (room && !blocks) return UMEM_FAIL_AS(0, ctx, umemValueError, "the blocks are NULL");
   Shm *shm = shm_of(self);
   umemShmEntry entry;
   size_t count = 0;

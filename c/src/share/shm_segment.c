@@ -1,7 +1,6 @@
 /* shm_segment.c - creates, opens, locks and removes segments of shared memory. */
 #include "share/shm_segment.h"
 #include "base/files.h"
-#include "base/thread.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "core/status.h"
@@ -107,10 +106,9 @@ static char const *label_of(umemShmSegment const *segment) {
 
 /* An error of the system; always false. */
 static bool fail(umemVirtual *ctx, umemShmSegment const *segment, char const *what, int error) {
-  char words[128];
   bool memory = error == ENOMEM || error == ENOSPC || error == EAGAIN;
   return UMEM_FAIL(ctx, memory ? umemMemoryError : umemIOError, "cannot %s shared memory %s: %s",
-                   what, label_of(segment), umem_system_words(error, words, sizeof words));
+                   what, label_of(segment), UMEM_WORDS(error));
 }
 
 bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
@@ -281,9 +279,8 @@ bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
   if (!check_wish(ctx, options)) return false;
   int fd = memory_file(options->pages);
   if (fd < 0 && errno != EMFILE && errno != ENFILE && options->pages >= umemShmPages2M) {
-    char words[128];
     return UMEM_FAIL(ctx, umemNotSupportedError, "the system has no pages of this size: %s",
-                     umem_system_words(errno, words, sizeof words));
+                     UMEM_WORDS(errno));
   }
   if (fd < 0) return fail(ctx, segment, "create", errno);
   if (fchmod(fd, mode_of(options)) != 0) { /* a process that receives it looks at them */
@@ -484,10 +481,10 @@ void umemShmSegment_describe(umemShmBlock *blocks, size_t count, uintptr_t first
 umemStatusType umemShm_remove(char const *name) {
   UMEM_ENTER();
   umem_defer_cancel();
-  char text[256], words[128];
+  char text[256];
   if (!name) return umemVirtual_fail(NULL, umemValueError, "the name is NULL");
   if (!umemShmSegment_name(NULL, name, text)) return umemValueError;
   if (shm_unlink(text) == 0) return umemOK;
   return umemVirtual_fail(NULL, umemIOError, "cannot remove the shared memory %s: %s", text,
-                          umem_system_words(errno, words, sizeof words));
+                          UMEM_WORDS(errno));
 }

@@ -4,7 +4,6 @@
 #define UMEM_SHM_SEGMENT_H
 
 #include "share/process.h"
-#include "share/segment.h"
 
 #include <umem/shm.h>
 

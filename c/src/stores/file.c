@@ -1,7 +1,5 @@
 /* file.c - arrays in a file, read and written by calls. Addresses are offsets in the file. */
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "stores/store.h"
 
 #include <umem/file.h>

@@ -7,10 +7,8 @@
  * options: host_nodes.c. */
 #include "base/system.h"
 #include "stores/host_nodes.h"
-#include "core/context.h"
 #include "core/memory.h"
 #include "core/ram.h"
-#include "core/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,10 +38,9 @@ static void *at(uintptr_t adr) { return (void *)adr; }
 
 static void fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t adr) {
   int error = errno;
-  char text[128];
   umemVirtual_fail(ctx, error == ENOMEM || error == EAGAIN ? umemMemoryError : umemRuntimeError,
                    "cannot %s %zu bytes at 0x%jx: %s", what, nbytes, (uintmax_t)adr,
-                   umem_system_words(error, text, sizeof text));
+                   UMEM_WORDS(error));
 }
 
 /* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with
@@ -113,11 +110,10 @@ static bool has_mappings(void) {
 
 static bool may_map(umemVirtual *ctx) {
   if (has_mappings()) return true;
-  umemVirtual_fail(
+  return UMEM_FAIL(
       ctx, umemMemoryError,
       "half of the mappings that the process may have are in use (vm.max_map_count): pages leave "
       "the others to the program");
-  return false;
 }
 
 /* ---- ranges ---- */
@@ -332,9 +328,8 @@ static struct umemVtbl const host_vtbl = {
 enum { nodesOption };
 
 static umemOption const options[] = {
-    {.name = "nodes",
-     .kind = umemTextOption,
-     .help = "numbers and ranges, as in 0,2-3; default: those of the process"},
+    UMEM_OPTION_OWN("nodes", umemTextOption, NULL,
+                    "numbers and ranges, as in 0,2-3; default: those of the process"),
     UMEM_OPTION_WORD(
         umemHostOptions, policy, "policy", "default bind prefer interleave first-touch",
         "on which nodes pages are; default: with nodes bind, else that of the process"),
@@ -406,8 +401,7 @@ umemStatusType umemHost_node(umemHost *ctx, uintptr_t adr, int *node) {
   if (!node) return umemVirtual_fail(ctx, umemValueError, "node is NULL");
   int error = umemNuma_find(adr, node);
   if (!error) return umemOK;
-  char words[128];
   return umemVirtual_fail(ctx, error == EFAULT ? umemIndexError : umemNotSupportedError,
                           "the kernel does not tell on which node %#" PRIxPTR " is: %s", adr,
-                          umem_system_words(error, words, sizeof words));
+                          UMEM_WORDS(error));
 }

@@ -3,13 +3,9 @@
  * Each block is a mapping of its own, because the kernel has a policy for each mapping. The table
  * of blocks is beside them, in memory of malloc: umem itself never touches a block, whose pages
  * therefore go to the threads that do. */
-#include "base/thread.h"
 #include "base/system.h"
 #include "base/number.h"
 #include "stores/host_nodes.h"
-#include "base/table.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "core/live.h"
 #include "core/memory.h"
 #include "core/ram.h"
@@ -66,11 +62,11 @@ static void fail(umemVirtual *ctx, int error, size_t nbytes) {
   Nodes const *nodes = nodes_of(ctx);
   bool set_aside =
       nodes->options.pages != umemHostPagesDefault && type_of(error) == umemMemoryError;
-  char on[192], words[128];
+  char on[192];
   umemVirtual_fail(ctx, type_of(error), "cannot map %zu bytes as %s on the nodes %s: %s%s", nbytes,
                    kind_of_pages(nodes),
                    nodes->nodes ? umemNuma_write(nodes->nodes, on, sizeof on) : "of the process",
-                   umem_system_words(error, words, sizeof words),
+                   UMEM_WORDS(error),
                    set_aside ? " (the administrator has set too few such pages aside)" : "");
 }
 
@@ -80,30 +76,10 @@ static void fail(umemVirtual *ctx, int error, size_t nbytes) {
  * valgrind EINVAL. */
 static int reason_of(int error) { return error == EINVAL ? ENOMEM : error; }
 
-static bool reserve(void **adr, size_t nbytes, size_t alignment) {
-  int const how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  size_t most = 0;
-  if (__builtin_add_overflow(nbytes, alignment, &most)) {
-    errno = ENOMEM;
-    return false;
-  }
-  char *mapped = mmap(NULL, most, PROT_NONE, how, -1, 0);
-  if (mapped == MAP_FAILED) {
-    errno = reason_of(errno);
-    return false;
-  }
-  size_t below = -(uintptr_t)mapped & (alignment - 1);
-  *adr = mapped + below;
-  /* If the rest on either side cannot be unmapped, these are only addresses. */
-  if (below) munmap(mapped, below);
-  munmap(mapped + below + nbytes, alignment - below);
-  return true;
-}
-
 static int map_at(Nodes const *nodes, void **adr, size_t nbytes, size_t alignment) {
   bool fixed = alignment > nodes->page;
   *adr = NULL;
-  if (fixed && !reserve(adr, nbytes, alignment)) return errno;
+  if (fixed && !(*adr = umem_reserve(nbytes, alignment))) return reason_of(errno);
   void *mapped =
       mmap(*adr, nbytes, PROT_READ | PROT_WRITE, nodes->flags | (fixed ? MAP_FIXED : 0), -1, 0);
   if (mapped != MAP_FAILED) {
@@ -249,12 +225,11 @@ static void nodes_free(umemVirtual *ctx, uintptr_t adr) {
     if (!error) umemTable_remove(&nodes->blocks, cell);
   }
   umemLock_release(&nodes->lock);
-  char words[128];
   if (!cell)
     refuse(ctx, adr);
   else if (error)
     umemVirtual_fail(ctx, umemRuntimeError, "cannot unmap %zu bytes at %#" PRIxPTR ": %s", nbytes,
-                     adr, umem_system_words(error, words, sizeof words));
+                     adr, UMEM_WORDS(error));
   else
     __atomic_sub_fetch(&nodes->used, nbytes, __ATOMIC_RELAXED);
 }
@@ -382,7 +357,7 @@ static bool has_meaning(umemVirtual *ctx, umemHostOptions const *options) {
 /* Nodes without a policy are bound. Without nodes they are those that the process may use. */
 static bool choose_nodes(umemVirtual *ctx, Nodes *nodes) {
   umemHostOptions *options = &nodes->options;
-  char words[128], some[192], all[192];
+  char some[192], all[192];
   uint64_t allowed = 0;
   if (options->nodes && options->policy == umemHostPolicyDefault) options->policy = umemHostBind;
   int error = umemNuma_allowed(&allowed);
@@ -391,7 +366,7 @@ static bool choose_nodes(umemVirtual *ctx, Nodes *nodes) {
         ctx, umemNotSupportedError,
         "the nodes of this machine are unknown: the kernel has no NUMA, or a container "
         "forbids its calls (get_mempolicy: %s)",
-        umem_system_words(error, words, sizeof words));
+        UMEM_WORDS(error));
   if (options->nodes & ~allowed)
     return UMEM_FAIL(ctx, umemValueError,
                      "the nodes %s are not among those that this process may use: %s",
@@ -412,18 +387,16 @@ static void choose_pages(Nodes *nodes) {
 
 /* Whether the kernel can do all this, tried with a mapping that takes no memory. */
 static bool try_once(umemVirtual *ctx, Nodes const *nodes) {
-  char words[128];
   void *page = mmap(NULL, nodes->page, PROT_NONE, nodes->flags | MAP_NORESERVE, -1, 0);
   if (page == MAP_FAILED)
     return UMEM_FAIL(ctx, errno == ENOMEM ? umemMemoryError : umemNotSupportedError,
-                     "this system has no %s: %s", kind_of_pages(nodes),
-                     umem_system_words(errno, words, sizeof words));
+                     "this system has no %s: %s", kind_of_pages(nodes), UMEM_WORDS(errno));
   int error = place(nodes, page, nodes->page);
   munmap(page, nodes->page);
   return !error || UMEM_FAIL(ctx, type_of(error),
                              "the kernel does not place memory on nodes, or a container forbids it "
                              "(mbind: %s)",
-                             umem_system_words(error, words, sizeof words));
+                             UMEM_WORDS(error));
 }
 
 static bool start(umemVirtual *ctx, umemHostOptions const *options,

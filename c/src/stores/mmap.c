@@ -2,9 +2,7 @@
  *
  * Copies of runs, and sets, go through the descriptor and cannot fault, whatever others do to the
  * file; copies of single items and of lists are fault-tolerant (base/faultable.h). */
-#include "base/thread.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "stores/store.h"
 
 #include <inttypes.h>
@@ -46,8 +44,7 @@ uintptr_t umemMMap_address(umemMMap *ctx, uintptr_t offset) {
   if (!umemStore_measure(ctx->impl, &length)) return 0;
   umemStore *store = ctx->impl;
   if (offset < length && offset < store->limit) return umemStore_address(store, offset);
-  umemVirtual_fail(ctx, umemIndexError,
-                   "offset %" PRIuPTR " is past the end of %s (%" PRIu64 " bytes)", offset,
-                   store->label, length);
-  return 0;
+  return UMEM_FAIL_AS(0, ctx, umemIndexError,
+                      "offset %" PRIuPTR " is past the end of %s (%" PRIu64 " bytes)", offset,
+                      store->label, length);
 }

@@ -4,13 +4,10 @@
  * in the mapping; the functions below check the rest. */
 #include "stores/store.h"
 #include "base/files.h"
-#include "base/number.h"
-#include "base/thread.h"
+#include "base/system.h"
 #include "core/ram.h"
 #include "core/context.h"
-#include "core/status.h"
 #include "core/threads.h"
-#include "stores/store_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,10 +40,10 @@ uintptr_t umemStoreContext_aligned_alloc(umemVirtual *ctx, size_t alignment, siz
   umemStore *store = umemStore_of(ctx);
   if (!store->base || alignment <= store->alignment)
     return umemStore_address(store, umemStore_alloc(store, size, alignment, false));
-  umemVirtual_fail(ctx, umemMemoryError,
-                   "%s is mapped at a multiple of %" PRIu64 ": the alignment of %zu is too large",
-                   store->label, store->alignment, alignment);
-  return 0;
+  return UMEM_FAIL_AS(0, ctx, umemMemoryError,
+                      "%s is mapped at a multiple of %" PRIu64
+                      ": the alignment of %zu is too large",
+                      store->label, store->alignment, alignment);
 }
 
 void umemStoreContext_free(umemVirtual *ctx, uintptr_t adr) {
@@ -195,7 +192,7 @@ void umemStoreContext_advise(umemVirtual *ctx, uintptr_t adr, size_t nbytes, ume
   else if ((error = posix_fadvise(store->fd, (off_t)umemStore_offset(store, adr), (off_t)nbytes,
                                   theirs)))
     umemVirtual_fail(ctx, umemNotSupportedError, "the kernel refuses the hint: %s",
-                     strerror(error));
+                     UMEM_WORDS(error));
 }
 
 /* ---- mapping ----
@@ -215,27 +212,6 @@ static uint64_t const room_spare = 1 << 16; /* beyond the file: less is of no us
  * the file are aligned in memory. */
 static uint64_t const base_alignment = 1 << 30;
 
-/* Maps room bytes of the file at a multiple of alignment; NULL with errno set otherwise. */
-static char *map_aligned(umemStore const *store, size_t room, size_t alignment) {
-  char *start =
-      mmap(NULL, room + alignment, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (start == MAP_FAILED) return NULL;
-  size_t below = -(uintptr_t)start & (alignment - 1);
-  char *base = start + below;
-  int protection = PROT_READ | (store->writable ? PROT_WRITE : 0);
-  int how = MAP_SHARED | MAP_NORESERVE | MAP_FIXED;
-  if (mmap(base, room, protection, how, store->fd, 0) == MAP_FAILED) {
-    int error = errno;
-    munmap(start, room + alignment);
-    errno = error;
-    return NULL;
-  }
-  /* The rest on either side is only addresses: if it cannot be unmapped, nothing is lost. */
-  if (below) munmap(start, below);
-  munmap(base + room, alignment - below);
-  return base;
-}
-
 /* Maps room_wanted bytes, or less where there is less address space, but always more than the file
  * has. */
 static bool map(umemStore *store) {
@@ -245,7 +221,8 @@ static bool map(umemStore *store) {
   uint64_t room = needed > room_wanted / 2 ? 2 * needed : room_wanted;
   for (; !store->base && room >= needed; room = room / 2 & ~(room_spare - 1)) {
     store->alignment = room < base_alignment ? room_spare : base_alignment;
-    store->base = map_aligned(store, room, store->alignment);
+    store->base =
+        umem_map_aligned(store->fd, room, store->alignment, store->writable, MAP_NORESERVE);
     store->limit = room;
   }
   if (store->base) return true;
@@ -311,10 +288,8 @@ _Static_assert(umemReuseAuto == 0 && umemReuseNo == 2, "those of reuse");
 _Static_assert(umemDirectAuto == 0 && umemDirectOn == 1 && umemDirectOff == 2, "those of direct");
 
 umemOption const umem_store_options[umemStoreOptionCount] = {
-    {.name = "mode",
-     .kind = umemWordOption,
-     .words = "r r+ w w+ a a+",
-     .help = "as of umemFile_ctor; default: r+, for a scratch file w+"},
+    UMEM_OPTION_OWN("mode", umemWordOption, "r r+ w w+ a a+",
+                    "as of umemFile_ctor; default: r+, for a scratch file w+"),
     UMEM_OPTION_WORD(umemFileOptions, reserve, "reserve", "auto none",
                      "disk space when a block is allocated, or when it is written; default: auto"),
     UMEM_OPTION_WORD(umemFileOptions, direct, "direct", "auto on off",

@@ -7,7 +7,6 @@
 #ifndef UMEM_STORE_H
 #define UMEM_STORE_H
 
-#include "core/kind.h"
 #include "core/status.h"
 #include "stores/store_file.h"
 

@@ -2,7 +2,6 @@
  * pointer, a descriptor, a handle. */
 #include "stores/store_file.h"
 #include "base/files.h"
-#include "base/number.h"
 #include "core/status.h"
 
 #include <fcntl.h>
@@ -50,9 +49,8 @@ static void drop(umemStoreView *view) {
 static void release_kept(umemVirtual *ctx, umemWindow *window) {
   umemStore *store = (umemStore *)window->own[0];
   (void)ctx;
-  umemLock_acquire(&store->lock);
+  UMEM_LOCKED(&store->lock);
   store->view.users--;
-  umemLock_release(&store->lock);
 }
 
 static void release_own(umemVirtual *ctx, umemWindow *window) {
@@ -80,14 +78,13 @@ static void renew(umemStore *store, uint64_t offset, size_t size, uint64_t lengt
 static bool take_kept(umemStore *store, uint64_t offset, size_t size, uint64_t length,
                       umemWindow *window) {
   umemStoreView *view = &store->view;
-  umemLock_acquire(&store->lock);
+  UMEM_LOCKED(&store->lock);
   if (!is_inside(view, offset, size) && !view->users) renew(store, offset, size, length);
   bool taken = is_inside(view, offset, size);
   if (taken) {
     view->users++;
     *window = (umemWindow){view->base + (offset - view->start), release_kept, {(uintptr_t)store}};
   }
-  umemLock_release(&store->lock);
   return taken;
 }
 
@@ -113,9 +110,8 @@ bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapabi
 
 /* Unmaps what is kept for the next window, if no window is open. */
 static void drop_window(umemStore *store) {
-  umemLock_acquire(&store->lock);
+  UMEM_LOCKED(&store->lock);
   if (!store->view.users) drop(&store->view);
-  umemLock_release(&store->lock);
 }
 
 /* ==== the file, for devices ==== */
@@ -221,12 +217,11 @@ bool umemStore_has(umemStore *store, umemHandle const *handle) {
 
 static bool within_limit(umemStore *store, uint64_t to) {
   uint64_t limit;
-  char words[128];
   return umem_may_write_to(to, &limit) ||
          UMEM_FAIL(store->ctx, umemMemoryError,
                    "cannot reserve space in %s: %s (a block up to %" PRIu64 " passes the %" PRIu64
                    " bytes that this process may write to, RLIMIT_FSIZE)",
-                   store->label, umem_system_words(EFBIG, words, sizeof words), to, limit);
+                   store->label, UMEM_WORDS(EFBIG), to, limit);
 }
 
 /* A file that is only read may have been made longer by its writer since we looked. */
@@ -265,12 +260,10 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
 
 static uint64_t place(umemStore *store, size_t size, size_t alignment) {
   uint64_t offset = umemRange_alloc(store->range, size, alignment);
-  if (offset == UMEM_STORE_NONE) {
-    umemVirtual_fail(store->ctx, umemMemoryError,
-                     "no room for %zu bytes at a multiple of %zu in %s", size, alignment,
-                     store->label);
-    return UMEM_STORE_NONE;
-  }
+  if (offset == UMEM_STORE_NONE)
+    return UMEM_FAIL_AS(UMEM_STORE_NONE, store->ctx, umemMemoryError,
+                        "no room for %zu bytes at a multiple of %zu in %s", size, alignment,
+                        store->label);
   if (provide(store, offset, offset + size)) return offset;
   umemRange_free(store->range, offset);
   return UMEM_STORE_NONE;

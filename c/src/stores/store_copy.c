@@ -2,16 +2,11 @@
  * each other, and of lists of runs. */
 #include "base/faultable.h"
 #include "base/files.h"
-#include "base/number.h"
 #include "base/system.h"
-#include "base/thread.h"
-#include "core/context.h"
 #include "core/layout.h"
 #include "core/copy.h"
-#include "core/status.h"
 #include "core/threads.h"
 #include "stores/store.h"
-#include "watch/watch.h"
 
 #include <fcntl.h>
 

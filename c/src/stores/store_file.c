@@ -2,7 +2,6 @@
  * byte; and what its file system and the page cache can do. */
 #include "stores/store_file.h"
 #include "base/files.h"
-#include "base/number.h"
 #include "base/system.h"
 #include "core/status.h"
 
@@ -22,9 +21,7 @@
 /* ---- messages ---- */
 
 bool umemStore_fail(umemStore const *store, umemStatusType type, int error, char const *what) {
-  char words[128];
-  return UMEM_FAIL(store->ctx, type, "%s %s: %s", what, store->label,
-                   umem_system_words(error, words, sizeof words));
+  return UMEM_FAIL(store->ctx, type, "%s %s: %s", what, store->label, UMEM_WORDS(error));
 }
 
 bool umemStore_fail_open(umemStore const *store, int error, char const *what) {
@@ -424,7 +421,7 @@ void umemDirectPath_open(umemDirectPath *path, umemStore *store, bool writes) {
     UMEM_DECIDED(
         umemDecisionFallbacks, NULL,
         "the file system of %s has no direct I/O (%s): transfers go through the page cache",
-        store->label, strerror(errno));
+        store->label, UMEM_WORDS(errno));
 }
 
 void umemDirectPath_close(umemDirectPath *path) {

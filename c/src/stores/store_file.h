@@ -26,10 +26,8 @@
 #ifndef UMEM_STORE_FILE_H
 #define UMEM_STORE_FILE_H
 
-#include "base/thread.h"
 #include "base/number.h"
 #include "base/range.h"
-#include "base/table.h"
 #include "core/kind.h"
 #include "core/live.h"
 #include "watch/watch.h"

@@ -2,11 +2,8 @@
 #include "stores/store_file.h"
 #include "base/system.h"
 #include "base/files.h"
-#include "base/number.h"
-#include "base/thread.h"
 #include "core/status.h"
 #include "core/threads.h"
-#include "watch/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,28 +84,23 @@ typedef struct Read {
 
 /* The length of the file as this context knows it. */
 static uint64_t known_length(umemStore *store) {
-  umemLock_acquire(&store->lock);
+  UMEM_LOCKED(&store->lock);
   uint64_t length = store->length;
-  umemLock_release(&store->lock);
   return length;
 }
 
 /* ---- failures ---- */
 
 static bool fail_read(Read const *read, int error) {
-  char words[128];
   return UMEM_FAIL(read->store->ctx, umemIOError, "cannot read %zu bytes at %" PRIu64 " of %s: %s",
-                   read->size, read->offset, read->store->label,
-                   umem_system_words(error, words, sizeof words));
+                   read->size, read->offset, read->store->label, UMEM_WORDS(error));
 }
 
 /* Notes that the file has length bytes now. Returns how many it had before others cut it. */
 static uint64_t note_cut(umemStore *store, uint64_t length) {
-  umemLock_acquire(&store->lock);
+  UMEM_LOCKED(&store->lock);
   umemStore_note_cut(store, length, UMEM_STORE_NONE);
-  uint64_t had = umem_greater(store->length, store->before_cut);
-  umemLock_release(&store->lock);
-  return had;
+  return umem_greater(store->length, store->before_cut);
 }
 
 /* Reports that the file ends before the range: another process has cut it, or the range was never
@@ -353,9 +345,8 @@ static size_t const zero_range_from = 1 << 20; /* below this, writing zeros is f
 
 static __attribute__((noinline)) bool fail_write(umemStore *store, uint64_t offset, size_t size,
                                                  int error) {
-  char words[128];
   return UMEM_FAIL(store->ctx, umemIOError, "cannot write %zu bytes at %" PRIu64 " of %s: %s", size,
-                   offset, store->label, umem_system_words(error, words, sizeof words));
+                   offset, store->label, UMEM_WORDS(error));
 }
 
 /* size > 0 */

@@ -2,7 +2,6 @@
 #include "stores/store_file.h"
 #include "base/files.h"
 #include "base/system.h"
-#include "base/number.h"
 #include "core/status.h"
 
 #include <fcntl.h>
@@ -294,10 +293,9 @@ static bool perhaps_there(umemStore *store, uint64_t from, uint64_t to, uint64_t
 }
 
 static bool fail_room(umemStore *store, int error, uint64_t needed, uint64_t available) {
-  char words[128];
   return UMEM_FAIL(store->ctx, umemMemoryError,
                    "cannot reserve space in %s: %s (%" PRIu64 " bytes needed, %" PRIu64 " free)",
-                   store->label, umem_system_words(error, words, sizeof words), needed, available);
+                   store->label, UMEM_WORDS(error), needed, available);
 }
 
 /* A disk that reports no free space at all counts as unlimited: it may keep no count, and a

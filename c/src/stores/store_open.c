@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "core/context.h"
-#include "core/status.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,10 +8,7 @@
  * Sandboxes often forbid io_uring. Then, in older kernels, and where a read fails or is short, the
  * runs wait: the caller reads them by other calls, which say what is wrong. */
 #include "stores/store_file.h"
-#include "base/number.h"
 #include "base/system.h"
-#include "base/thread.h"
-#include "watch/watch.h"
 
 #include <errno.h>
 #include <string.h>

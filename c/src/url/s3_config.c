@@ -88,10 +88,7 @@ static bool refuse_file(File const *file, char const *why) {
   return UMEM_FAIL(NULL, umemIOError, "%.200s: %s", file->path, why);
 }
 
-static bool refuse_errno(File const *file) {
-  char words[128];
-  return refuse_file(file, umem_system_words(errno, words, sizeof words));
-}
+static bool refuse_errno(File const *file) { return refuse_file(file, UMEM_WORDS(errno)); }
 
 /* The path of a file: that of the variable, or below the user's folder. False without one. */
 static bool find_path(char *path, char const *name, char const *usual) {

@@ -4,7 +4,6 @@
  * switched on. */
 #include "watch/watch.h"
 #include "base/number.h"
-#include "base/thread.h"
 #include "core/status.h"
 
 #include <errno.h>
@@ -231,9 +230,8 @@ static bool write_text(int fd, char const *text, size_t length) {
     ssize_t n = write(fd, text, length);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      char words[128];
       return UMEM_FAIL(NULL, umemIOError, "cannot write to descriptor %d: %s", fd,
-                       umem_system_words(n ? errno : EIO, words, sizeof words));
+                       UMEM_WORDS(n ? errno : EIO));
     }
     text += n;
     length -= (size_t)n;

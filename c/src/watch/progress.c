@@ -5,9 +5,6 @@
  * and, on ordered contexts, waited for. Pieces become longer until they take long enough. */
 #include "watch/watch.h"
 #include "base/number.h"
-#include "base/thread.h"
-#include "core/context.h"
-#include "core/status.h"
 #include "core/layout.h"
 #include "core/copy.h"
 #include "core/threads.h"

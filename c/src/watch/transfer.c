@@ -257,7 +257,6 @@ umemStatusType umemTransfer_progress(umemTransfer *transfer, uint64_t *done, uin
 int umemTransfer_descriptor(umemTransfer *transfer) {
   UMEM_ENTER();
   umem_defer_cancel();
-  char words[100];
   if (!check(transfer)) return -1;
   if (!umemTransfer_is_here(transfer)) {
     umemVirtual_fail(NULL, umemRuntimeError,
@@ -266,8 +265,7 @@ int umemTransfer_descriptor(umemTransfer *transfer) {
   }
   int error = umemTransfer_open_descriptor(transfer);
   if (error)
-    umemVirtual_fail(NULL, umemRuntimeError, "cannot make a descriptor: %s",
-                     umem_system_words(error, words, sizeof words));
+    umemVirtual_fail(NULL, umemRuntimeError, "cannot make a descriptor: %s", UMEM_WORDS(error));
   return transfer->fd;
 }
 

@@ -1,6 +1,5 @@
 /* watch.c - notes the steps of copies in their routes. */
 #include "watch/watch.h"
-#include "base/thread.h"
 #include "core/context.h"
 
 #include <stdarg.h>
@@ -69,12 +68,12 @@ bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b) {
 bool umem_notes_lock(void) {
   if (umem_thread.in_texts) return false;
   umem_thread.in_texts = true;
-  umemLock_acquire_global();
+  umemLock_acquire(&umem_global_lock);
   return true;
 }
 
 void umem_notes_unlock(void) {
-  umemLock_release_global();
+  umemLock_release(&umem_global_lock);
   umem_thread.in_texts = false;
 }
 

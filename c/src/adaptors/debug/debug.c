@@ -1,8 +1,5 @@
 /* debug.c - finds wrong writes and wrong frees of another context's blocks. */
 #include "adaptors/debug/debug.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/context.h"
 #include "adaptors/sites.h"
 
 #include <stdlib.h>
@@ -452,10 +449,9 @@ bool umemDebug_first(umemDebug *ctx, umemDebugFault *fault) {
   if (!umemKind_check(ctx, &umem_debug_kind)) return false;
   if (fault && !umem_can_write_sized(ctx, fault, least, "fault", "umemDebugFault")) return false;
   umemDebugImpl *debug = ctx->impl;
-  umemLock_acquire(&debug->table.records.lock);
+  UMEM_LOCKED(&debug->table.records.lock);
   bool any = debug->findings;
   if (any && fault) umem_write_sized(fault, &debug->first, sizeof *fault);
-  umemLock_release(&debug->table.records.lock);
   return any;
 }
 

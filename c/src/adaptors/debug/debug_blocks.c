@@ -67,7 +67,7 @@ void umemDebugTable_fini(umemDebugTable *table) { umemRecords_fini(&table->recor
 
 void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **traces,
                           unsigned frames) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   uint32_t slot = umemRecords_enter(&table->records, block.origin, block.extent);
   block.name = (umemRecordName){table->records.entered, slot};
   *record_at(table, slot) = (umemDebugRecord){.head = {table->records.entered},
@@ -76,7 +76,6 @@ void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **tr
                                               .allocated_frames = (uint16_t)frames};
   table->live_count++;
   table->live_bytes += block.nbytes;
-  umemLock_release(&table->records.lock);
 }
 
 /* ---- finding a block ---- */
@@ -131,7 +130,7 @@ static umemDebugKind wrong_free(umemDebugRecord const *record, uintptr_t adr, bo
 bool umemDebugTable_begin(umemDebugTable *table, uintptr_t adr, bool aligned, size_t wanted,
                           void *const *trace, unsigned frames, umemDebugBlock *block,
                           umemDebugFault *finding) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   umemDebugRecord *record = record_with(table, adr);
   finding->kind = wrong_free(record, adr, aligned, wanted);
   if (finding->kind == umemDebugNothing) {
@@ -146,18 +145,15 @@ bool umemDebugTable_begin(umemDebugTable *table, uintptr_t adr, bool aligned, si
   } else {
     finding->adr = adr;
   }
-  umemLock_release(&table->records.lock);
   return finding->kind == umemDebugNothing;
 }
 
 void umemDebugTable_revive(umemDebugTable *table, umemDebugBlock const *block) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   umemDebugRecord *record = record_of(table, block);
-  if (record) {
-    record->state = umemDebugLive;
-    record->freed_frames = 0;
-  }
-  umemLock_release(&table->records.lock);
+  if (!record) return;
+  record->state = umemDebugLive;
+  record->freed_frames = 0;
 }
 
 /* Whether count more blocks of so many bytes in all can be kept. */
@@ -183,27 +179,23 @@ bool umemDebugTable_admit(umemDebugTable *table, size_t extent, bool eighth, ume
   size_t more_bytes = eighth ? table->most_bytes / 8 : 0;
   if (more_bytes < extent) more_bytes = extent;
   *count = 0;
-  umemLock_acquire(&table->records.lock);
-  bool admitted = fits_among_kept(table, 1, extent);
-  if (!admitted) {
-    while (*count < room && !fits_among_kept(table, more_blocks, more_bytes) &&
-           take_oldest(table, &oldest[*count]))
-      ++*count;
-    admitted = !*count; /* others look at all of them: it becomes more for a while */
-  }
-  if (admitted) count_kept(table, extent, true);
-  umemLock_release(&table->records.lock);
-  return admitted;
+  UMEM_LOCKED(&table->records.lock);
+  bool fits = fits_among_kept(table, 1, extent);
+  while (!fits && *count < room && !fits_among_kept(table, more_blocks, more_bytes) &&
+         take_oldest(table, &oldest[*count]))
+    ++*count;
+  if (*count) return false;
+  count_kept(table, extent, true); /* more for a while where others look at all of them */
+  return true;
 }
 
 void umemDebugTable_forgo(umemDebugTable *table, size_t extent) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   count_kept(table, extent, false);
-  umemLock_release(&table->records.lock);
 }
 
 void umemDebugTable_keep_block(umemDebugTable *table, umemDebugBlock const *block, bool poisoned) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   uint32_t slot = slot_of(table, block);
   if (slot) {
     end_life(table, slot);
@@ -212,45 +204,37 @@ void umemDebugTable_keep_block(umemDebugTable *table, umemDebugBlock const *bloc
   } else {
     count_kept(table, block->extent, false);
   }
-  umemLock_release(&table->records.lock);
 }
 
 bool umemDebugTable_passes(umemDebugTable *table, umemDebugBlock const *block) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   uint32_t slot = slot_of(table, block);
-  bool passes = !slot || !record_at(table, slot)->pins;
-  if (!passes) {
-    end_life(table, slot);
-    append_kept(table, slot);
-    count_kept(table, block->extent, true);
-  }
-  umemLock_release(&table->records.lock);
-  return passes;
+  if (!slot || !record_at(table, slot)->pins) return true;
+  end_life(table, slot);
+  append_kept(table, slot);
+  count_kept(table, block->extent, true);
+  return false;
 }
 
 unsigned umemDebugTable_take(umemDebugTable *table, umemDebugBlock *oldest, unsigned room) {
   unsigned count = 0;
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   while (count < room && take_oldest(table, &oldest[count])) count++;
-  umemLock_release(&table->records.lock);
   return count;
 }
 
 void umemDebugTable_put_back(umemDebugTable *table, umemDebugBlock const *block) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   uint32_t slot = slot_of(table, block);
-  if (slot) {
-    append_kept(table, slot);
-    count_kept(table, block->extent, true);
-  }
-  umemLock_release(&table->records.lock);
+  if (!slot) return;
+  append_kept(table, slot);
+  count_kept(table, block->extent, true);
 }
 
 void umemDebugTable_gone(umemDebugTable *table, umemDebugBlock const *block) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   uint32_t slot = slot_of(table, block);
   if (slot) umemRecords_remove(&table->records, slot);
-  umemLock_release(&table->records.lock);
 }
 
 /* ---- checks ---- */
@@ -258,7 +242,7 @@ void umemDebugTable_gone(umemDebugTable *table, umemDebugBlock const *block) {
 unsigned umemDebugTable_pin(umemDebugTable *table, uintptr_t from, bool all, umemDebugBlock *blocks,
                             unsigned room) {
   unsigned count = 0;
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   umemSpan const *spans = table->records.index.spans;
   uint32_t slot = umemRecords_from(&table->records, from);
   for (; slot && count < room; slot = spans[slot].after) {
@@ -267,17 +251,15 @@ unsigned umemDebugTable_pin(umemDebugTable *table, uintptr_t from, bool all, ume
     record->pins++;
     blocks[count++] = record->block;
   }
-  umemLock_release(&table->records.lock);
   return count;
 }
 
 void umemDebugTable_unpin(umemDebugTable *table, umemDebugBlock const *blocks, unsigned count) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   for (unsigned i = 0; i < count; i++) {
     umemDebugRecord *record = record_of(table, &blocks[i]);
     if (record) record->pins--;
   }
-  umemLock_release(&table->records.lock);
 }
 
 static umemDebugKind kind_of(umemDebugBlock const *block, int64_t offset) {
@@ -288,24 +270,21 @@ static umemDebugKind kind_of(umemDebugBlock const *block, int64_t offset) {
 bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *block,
                                  umemDebugPart part, umemDebugFault *finding) {
   umemDebugOverwritten const *bytes = &block->overwritten[part];
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   umemDebugRecord *record = bytes->wrong ? record_of(table, block) : NULL;
-  bool first = record && !record->reported[part];
-  if (first) {
-    record->reported[part] = true;
-    describe_block(table, record, finding);
-    if (record->state == umemDebugFreeing) { /* the call that reports frees nothing */
-      finding->freed = false;
-      finding->freed_frames = 0;
-    }
-    finding->kind = kind_of(block, bytes->offset);
-    finding->offset = bytes->offset;
-    finding->wrong = bytes->wrong;
-    finding->found = bytes->found;
-    finding->expected = bytes->expected;
+  if (!record || record->reported[part]) return false;
+  record->reported[part] = true;
+  describe_block(table, record, finding);
+  if (record->state == umemDebugFreeing) { /* the call that reports frees nothing */
+    finding->freed = false;
+    finding->freed_frames = 0;
   }
-  umemLock_release(&table->records.lock);
-  return first;
+  finding->kind = kind_of(block, bytes->offset);
+  finding->offset = bytes->offset;
+  finding->wrong = bytes->wrong;
+  finding->found = bytes->found;
+  finding->expected = bytes->expected;
+  return true;
 }
 
 /* The block that [adr, adr + nbytes) touches first, red zones included, or NULL. */
@@ -318,23 +297,18 @@ static umemDebugRecord *first_touched(umemDebugTable const *table, uintptr_t adr
 
 bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
                           umemDebugFault *finding) {
-  umemLock_acquire(&table->records.lock);
+  UMEM_LOCKED(&table->records.lock);
   umemDebugRecord *record = first_touched(table, adr, nbytes);
-  bool allowed = !record;
-  if (record) {
-    int64_t offset = (int64_t)(adr - umemDebugBlock_adr(&record->block));
-    bool before = offset < 0, freed = is_freed(record);
-    size_t room =
-        before || (size_t)offset > record->block.nbytes ? 0 : record->block.nbytes - (size_t)offset;
-    allowed = !freed && !before && nbytes <= room;
-    if (!allowed) {
-      describe_block(table, record, finding);
-      finding->kind = umemDebugBadAccess;
-      finding->offset = freed || before ? offset : offset + (int64_t)room;
-    }
-  }
-  umemLock_release(&table->records.lock);
-  return allowed;
+  if (!record) return true;
+  int64_t offset = (int64_t)(adr - umemDebugBlock_adr(&record->block));
+  bool before = offset < 0, freed = is_freed(record);
+  size_t room =
+      before || (size_t)offset > record->block.nbytes ? 0 : record->block.nbytes - (size_t)offset;
+  if (!freed && !before && nbytes <= room) return true;
+  describe_block(table, record, finding);
+  finding->kind = umemDebugBadAccess;
+  finding->offset = freed || before ? offset : offset + (int64_t)room;
+  return false;
 }
 
 umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found) {

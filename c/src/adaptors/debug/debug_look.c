@@ -5,8 +5,6 @@
  * umem_synchronize. */
 #include "adaptors/debug/debug.h"
 #include "adaptors/sites.h"
-#include "base/thread.h"
-#include "core/status.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,5 @@
 /* log.c - writes down what is done with another context. */
 #include "core/adaptor.h"
-#include "base/thread.h"
-#include "core/status.h"
-#include "core/live.h"
-#include "core/context.h"
 #include "adaptors/log/log.h"
 
 #include <inttypes.h>
@@ -365,10 +361,8 @@ static void name_chain(umemVirtual *log, char *name, size_t size) {
 /* The stream of CUDA on which the work is queued; 0 where there is none, or where it is unknown. */
 static uint64_t stream_of(umemVirtual *ctx) {
   umemInfo info = UMEM_INFO_INIT;
-  umemAttempt forgotten; /* the log is complete without it */
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING(); /* the log is complete without it */
   umem_get_info(umemAdaptor_upstream(ctx), &info);
-  umemAttempt_end(&forgotten);
   return info.stream == UMEM_UNKNOWN ? 0 : info.stream;
 }
 

@@ -6,7 +6,6 @@
  * that may fail comes before the first byte that changes. Calls that a signal interrupts are
  * made again, however often signals come. */
 #include "adaptors/log/log.h"
-#include "base/files.h"
 #include "core/status.h"
 
 #include <errno.h>
@@ -170,10 +169,8 @@ __attribute__((constructor(102))) static void begin_lock(void) { umemLock_init(&
 /* ---- beginning ---- */
 
 static bool fail_with_words(umemVirtual *ctx, char const *what, char const *filename, int error) {
-  char words[128];
   return UMEM_FAIL(ctx, umem_is_full(error) ? umemMemoryError : umemIOError,
-                   "cannot %s the log \"%s\": %s", what, filename,
-                   umem_system_words(error, words, sizeof words));
+                   "cannot %s the log \"%s\": %s", what, filename, UMEM_WORDS(error));
 }
 
 static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) {
@@ -345,9 +342,8 @@ bool umemLogFile_commit(umemLogFile *file, umemVirtual *ctx) {
 }
 
 void umemLogFile_begin(umemLogFile *file) {
-  umemLock_acquire(&umem_log_lock);
+  UMEM_LOCKED(&umem_log_lock);
   (void)begin_now(file, true); /* which then does not fail */
-  umemLock_release(&umem_log_lock);
 }
 
 /* ---- opening and closing ---- */
@@ -568,9 +564,8 @@ static void leave_file(umemLogFile *file, bool left) {
 }
 
 void umemLogFile_close(umemLogFile *file, bool left) {
-  umemLock_acquire(&umem_log_lock);
+  UMEM_LOCKED(&umem_log_lock);
   leave_file(file, left);
-  umemLock_release(&umem_log_lock);
 }
 
 bool umemLogFile_leave(umemLogFile *file) {
