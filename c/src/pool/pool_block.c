@@ -71,6 +71,8 @@ static bool have_span(Request *request, umemPoolGrowth growth) {
 
 /* Spans of wide classes leave much memory unused in a pool that has less than this. */
 static uint64_t const spans_least = 32 << 20;
+/* A pool that has more does without the holes: a block in one keeps a whole page from moving. */
+static uint64_t const fills_most = 128 << 20;
 
 /* Finds a range of whole units for a block of a wide class alone: in a small pool always. A larger
  * one makes a span of free memory if it can, and places the block alone before it grows. So what is
@@ -81,7 +83,8 @@ static bool find_alone(Request *request, umemPoolGrowth growth) {
   if (!umemPoolClass_is_wide(request->class) || !umem_can(core->upstream, umemDeviceAccessible))
     return false;
   if (core->reserved < spans_least) return find_range(request, growth);
-  return !add_span(request, umemPoolGrowNot) && find_range(request, umemPoolGrowNot);
+  return core->reserved < fills_most && !add_span(request, umemPoolGrowNot) &&
+         find_range(request, umemPoolGrowNot);
 }
 
 /* While the upstream is asked, a function of the program that it calls may free blocks to the slot.

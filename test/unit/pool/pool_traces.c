@@ -40,9 +40,9 @@ static Bound const bounds[] = {
     {"slow growth", 175, 28, 1.10},       {"convolutions", 94, 26, 1.10},
     {"experts", 162, 21, 1.10},           {"generation", 86, 35, 1.10},
     {"transformer", 108, 8, 1.10},        {"small sizes", 4, 1, 1.33},
-    {"medium sizes", 140, 5, 1.10},       {"random sizes 1", 164, 21, 1.10},
+    {"medium sizes", 140, 5, 1.10},       {"random sizes 1", 164, 25, 1.10},
     {"random sizes 2", 151, 61, 1.10},    {"random sizes 3", 214, 8, 1.10},
-    {"random sizes 4", 141, 39, 1.10},    {"large sizes 1", 162, 2, 1.10},
+    {"random sizes 4", 141, 29, 1.10},    {"large sizes 1", 162, 2, 1.10},
     {"large sizes 2", 224, 37, 1.10},     {"large sizes 3", 218, 72, 1.10},
     {"large sizes 4", 147, 79, 1.10},
 };
@@ -124,6 +124,19 @@ CUDA_TEST(traces_have_no_cliff) {
       fail_msg("%s: %.1f and %.1f pages of 1000 allocations, %.3f of the live bytes", trace->name,
                first, second, factor);
   }
+}
+
+/* Small blocks in what is free of a large pool would keep its pages from moving to where the large
+ * ones of a model need them. */
+CUDA_TEST(small_blocks_hold_no_pages_of_a_large_pool) {
+  size_t count, i = 0;
+  TestTrace const *traces = test_traces(steps_of_small, &count);
+  while (i < count && strcmp(traces[i].name, "generation")) i++;
+  assert_true(i < count);
+  begin(traces[i].blocks, default_spare);
+  cost_of(&traces[i], 0, traces[i].count);
+  double factor = end();
+  if (factor > 1.10) fail_msg("%.3f of the live bytes", factor);
 }
 
 /* From 256 bytes to 64 KiB, as many of each power of two. */
