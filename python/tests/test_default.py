@@ -81,7 +81,7 @@ def test_what_arrays_without_a_place_are_made_on():
     makers = (lambda: umem.zeros(3), lambda: umem.empty(3), lambda: umem.full(3, 1), lambda: umem.arange(3), lambda: umem.asarray([1, 2]),
               lambda: umem.ones(3), lambda: umem.zeros(3, ghosts=1), lambda: umem.asarray((1, 2)), lambda: umem.asarray(3),
               lambda: umem.asarray([1j]), lambda: umem.stack([[1, 2], [3, 4]]), lambda: umem.concatenate([[1, 2], [3]]),
-              lambda: umem.zeros_like([1, 2]), lambda: umem.empty_like((1, 2)), lambda: umem.full_like([1, 2], 3))
+              lambda: umem.zeros_like([1, 2]), lambda: umem.ones_like([1, 2]), lambda: umem.empty_like((1, 2)), lambda: umem.full_like([1, 2], 3))
     with umem.Pool(umem.Host()) as pool, umem.Stats(umem.Host()) as stats:
         with umem.using(pool) as used:
             assert used is pool is umem.default() and all(make().place is pool for make in makers)

@@ -70,7 +70,7 @@ def test_arrays_that_do_not_fit_together():
 def test_new_arrays_like_others(place):
     like = umem.asarray(numbers((2, 3), "i2"), place=place, copy=True)
     assert umem.ones((2, 2), "f4", place).tolist() == [[1, 1], [1, 1]] and umem.ones(2).dtype == "f8"
-    for made, value in ((umem.zeros_like(like), 0), (umem.full_like(like, 7), 7)):
+    for made, value in ((umem.zeros_like(like), 0), (umem.ones_like(like), 1), (umem.full_like(like, 7), 7)):
         assert made.place is like.copy().place and made.dtype == "i2" and made.tolist() == [[value] * 3] * 2
     assert umem.empty_like(like, "f8", place).place is place and umem.empty_like(like, "f8").shape == (2, 3)
     assert umem.zeros_like(numpy.ones((2, 1), "c8")).dtype == "c8"

@@ -32,7 +32,7 @@ from .errors import (
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .files import at, create_npy, memmap, open_npy
 from .make import (
-    arange, asarray, concatenate, empty, empty_like, from_dlpack, full, full_like, ones, stack, zeros, zeros_like,
+    arange, asarray, concatenate, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, stack, zeros, zeros_like,
 )
 from .npy import load, save
 from .others import cuda_core_resource, place_of, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
@@ -52,8 +52,8 @@ __all__ = [
     "Place", "Pool", "PoolOn", "Retry", "S3", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
     "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
     "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "from_zarr", "full", "full_like",
-    "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "log_decisions", "memmap", "ones", "open_npy", "place_of", "save",
-    "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "to_zarr", "trace", "use_in_cupy",
+    "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "log_decisions", "memmap", "ones", "ones_like", "open_npy", "place_of",
+    "save", "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "to_zarr", "trace", "use_in_cupy",
     "use_in_numba", "use_in_numpy", "use_in_torch", "using", "zeros", "zeros_like",
 ]
 

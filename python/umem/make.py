@@ -108,6 +108,11 @@ def zeros_like(array: Any, dtype: Any = None, place: Place | str | None = None) 
     return zeros(*_like(array, dtype, place))
 
 
+def ones_like(array: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
+    """A new array of the shape and type of another one, every element one, where its copy() would be or on place."""
+    return full_like(array, 1, dtype, place)
+
+
 def full_like(array: Any, value: Any, dtype: Any = None, place: Place | str | None = None) -> Array:
     """A new array of the shape and type of another one, every element a number, where its copy() would be or on place."""
     shape, dtype, place = _like(array, dtype, place)
