@@ -45,6 +45,7 @@ TEST_P(ArrayGuardTest, transfers_only_what_is_stale) {
   expect_moves(1);
   EXPECT_EQ(array.current(), Side::both);
   EXPECT_EQ(array.host(umem::read)(0, 0), 1);
+  EXPECT_EQ(array.host(umem::read)(umem::Extents{19, 29}), 1);
   array.host(umem::write)(0, 0) = 2;
   EXPECT_EQ(array.host(umem::read)(0, 0), 2);
   expect_moves(0);

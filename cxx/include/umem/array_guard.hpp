@@ -118,6 +118,7 @@ public:
   template <class... Indices> UMEM_CHECKED Type &operator()(Indices... i) const noexcept {
     return view_type::template access<true>(view(), i...);
   }
+  UMEM_CHECKED Type &operator()(Extents<Rank> const &i) const noexcept { return view()(i); }
   UMEM_CHECKED Type &operator[](index_t i) const noexcept { return view()[i]; }
   template <class... Indices> Type &at(Indices... i) const { return view_.at(i...); }
 

@@ -543,8 +543,8 @@ private:
                                                            Indices... i) noexcept {
     check_indices<Indices...>();
     if constexpr (are_indices<Indices...>) {
-      UMEM_ASSERT_INDICES(view.contains(i...), as_indices(i...), view);
-      UMEM_ASSERT_GUARDED(view.data);
+      UMEM_ASSERT_INDICES_OF("operator()", view.contains(i...), as_indices(i...), view);
+      UMEM_ASSERT_GUARDED_OF("operator()", view.data);
       return element<in_guard>(view, std::make_integer_sequence<int, Rank>(),
                                static_cast<index_t>(i)...);
     } else {

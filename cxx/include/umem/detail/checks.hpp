@@ -159,26 +159,29 @@ __device__ __attribute__((noinline)) void print_indices(Extents<Rank> const &ind
 
 } // namespace umem::detail
 
-/* Of an access to the element at `indices` of a view; each is an expression without side
- * effects. */
-#if !UMEM_CHECKS
-#define UMEM_ASSERT_INDICES(condition, indices, view) static_cast<void>(0)
-#define UMEM_ASSERT_GUARDED(pointer) static_cast<void>(0)
-#elif defined(__CUDA_ARCH__)
+/* Of an access to the element at `indices` of a view, by the function that the program has called;
+ * each is an expression without side effects. */
 #define UMEM_ASSERT_INDICES(condition, indices, view)                                              \
+  UMEM_ASSERT_INDICES_OF(__func__, condition, indices, view)
+#define UMEM_ASSERT_GUARDED(pointer) UMEM_ASSERT_GUARDED_OF(__func__, pointer)
+#if !UMEM_CHECKS
+#define UMEM_ASSERT_INDICES_OF(function, condition, indices, view) static_cast<void>(0)
+#define UMEM_ASSERT_GUARDED_OF(function, pointer) static_cast<void>(0)
+#elif defined(__CUDA_ARCH__)
+#define UMEM_ASSERT_INDICES_OF(function, condition, indices, view)                                 \
   ((condition) ? static_cast<void>(0)                                                              \
                : (::umem::detail::print_indices(indices, (view).extents, (view).ghosts),           \
-                  __assert_fail(#condition, __FILE__, __LINE__, __func__)))
-#define UMEM_ASSERT_GUARDED(pointer) static_cast<void>(0)
+                  __assert_fail(#condition, __FILE__, __LINE__, function)))
+#define UMEM_ASSERT_GUARDED_OF(function, pointer) static_cast<void>(0)
 #else
-#define UMEM_ASSERT_INDICES(condition, indices, view)                                              \
+#define UMEM_ASSERT_INDICES_OF(function, condition, indices, view)                                 \
   ((condition) ? static_cast<void>(0)                                                              \
-               : ::umem::detail::fail_indices({#condition, __FILE__, __LINE__, __func__}, indices, \
+               : ::umem::detail::fail_indices({#condition, __FILE__, __LINE__, function}, indices, \
                                               (view).extents, (view).ghosts, (view).data))
-#define UMEM_ASSERT_GUARDED(pointer)                                                               \
+#define UMEM_ASSERT_GUARDED_OF(function, pointer)                                                  \
   (__builtin_is_constant_evaluated()                                                               \
        ? static_cast<void>(0)                                                                      \
-       : ::umem::detail::check_guarded((pointer), __FILE__, __LINE__, __func__))
+       : ::umem::detail::check_guarded((pointer), __FILE__, __LINE__, function))
 #endif
 
 /* Of an access through a guard: mirror is the std::shared_ptr to what it keeps alive. */
