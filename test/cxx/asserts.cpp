@@ -78,8 +78,9 @@ TEST(AssertsDeathTest, numbers_of_elements_are_in_range) {
 TEST(AssertsDeathTest, a_message_names_all_indices_and_the_shape) {
   int memory[60] = {};
   View<int, 3> view(memory, {3, 4, 5});
-  EXPECT_DEATH(view(2, 4, 1) = 1, "the check 'contains.*' of umem failed: index \\(2, 4, 1\\) is "
-                                  "outside of a view of shape \\(3, 4, 5\\)");
+  EXPECT_DEATH(view(2, 4, 1) = 1,
+               "the check 'view.contains.*' of umem failed: index \\(2, 4, 1\\) is "
+               "outside of a view of shape \\(3, 4, 5\\)");
   EXPECT_DEATH(view[60] = 1, "index \\(60,\\) is outside of a view of shape \\(60,\\)");
   auto ghosts = View<int, 2>::with_ghosts_from(memory, {4, 5}, {{1, 0}, {2, 1}});
   EXPECT_DEATH(ghosts(-1, 6) = 1,
