@@ -637,10 +637,14 @@ def test_ctrl_c_ends_a_write_to_a_silent_server(monkeypatch):
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
         place = umem.open("s3://bucket/key#mode=w&part=5M&connections=2")
         array = umem.empty(20 << 20, "uint8", place)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell may have ignored
         begin = time.monotonic()
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
-            umem.copy(array, np.ones(20 << 20, "uint8"))
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                umem.copy(array, np.ones(20 << 20, "uint8"))
+        finally:
+            signal.signal(signal.SIGINT, before)
         with pytest.raises(OSError, match="because of an earlier failure"):
             place.close()
         assert time.monotonic() - begin < 20  # stall_ms is 30 s
