@@ -114,9 +114,10 @@ typedef void umemFailureHook(void *ctx, umemStatusType type, char const *message
 UMEM_EXTERN void umem_report_end(char const *what);
 
 /* umem calls the hook some ten times a second, in the thread of the call, while a call waits for a
- * server that sends nothing; false cancels the call, which fails with umemCancelledError. Copies
- * that report how far they are, and transfers, ask their function or umemTransfer_cancel instead.
- * No exception may leave the hook. */
+ * server that sends nothing; false cancels the call, which fails with umemCancelledError. For
+ * umemBlocks threads of umem call it too, several at a time, and while a block is waited for.
+ * Copies that report how far they are, and transfers, ask their function or umemTransfer_cancel
+ * instead. No exception may leave the hook. */
 typedef bool umemWaitHook(void *data);
 
 /* Sets the wait hook of the process; NULL, the default: none. data is borrowed, as that of

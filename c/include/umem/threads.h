@@ -12,9 +12,9 @@
  * pinned chunks to or from a GPU run on the processors of its node meanwhile, as far as they may.
  *
  * These threads block all signals. They call no code of the program except the methods of its
- * contexts and the functions given to umem_parallel_for. They end when the library is unloaded or
- * the process exits. A child of fork has none of these threads, and begins with
- * umem_set_threads(1): the calling thread does all the work.
+ * contexts, the functions given to umem_parallel_for and, for umemBlocks, the wait hook. They end
+ * when the library is unloaded or the process exits. A child of fork has none of them, and begins
+ * with umem_set_threads(1): the calling thread does all the work.
  *
  * All functions may be called from any thread at any time. */
 #ifndef UMEM_THREADS_H

@@ -435,7 +435,7 @@ bool umem_parallel_background(void (*work)(void), void (*lost)(void)) {
     pthread_cond_signal(&pool.work);
   else if (umem_parallel_workers())
     hire();
-  bool served = pool.hired > 0;
+  bool served = pool.hired > 0 || !pool.background; /* one may have done it, and left */
   if (!served && pool.background) pool.background--;
   return served;
 }
