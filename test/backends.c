@@ -434,7 +434,8 @@ Backend const backends[] = {
     PLAIN_ROW("shm", shm, backendChecksFrees | backendMayLack, NULL),
     {.name = "http",
      .construct = make_http,
-     .traits = backendChecksFrees | backendTestOnly | backendMayLack | backendTrustsSizes,
+     .traits =
+         backendChecksFrees | backendTestOnly | backendMayLack | backendTrustsSizes | backendWaits,
      .end = end_mirror},
     PLAIN_ROW("cuda", cuda, gpu | backendHasPages, "gpu 0"),
     PLAIN_ROW("cuda-host", cuda_host, gpu, "pinned"),

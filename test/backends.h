@@ -20,7 +20,8 @@ enum {
   backendReportsLeaks = 1 << 5, /* blocks that are live at its end are a umemRuntimeError */
   backendTrustsSizes = 1 << 6,  /* knows no sizes: takes the old one of umem_realloc as it is */
   backendHasPages = 1 << 7,     /* memory by pages (umemPages), if its device has */
-  backendNeedsGpu = 1 << 8      /* of the real runtime */
+  backendNeedsGpu = 1 << 8,     /* of the real runtime */
+  backendWaits = 1 << 9         /* for a server: reports are repeated meanwhile */
 };
 
 /* What a context counts of itself. */

@@ -58,7 +58,8 @@ static void fill_destination(Blocks *blocks) {
 }
 
 /* The copies of the tests leave the last byte out. */
-static Blocks open_blocks(umemVirtual *src, umemVirtual *dst, size_t nbytes, size_t step) {
+static Blocks open_blocks(Place const *from, Place const *to, size_t nbytes, size_t step) {
+  umemVirtual *src = from->ctx, *dst = to->ctx;
   Blocks blocks = {.src = src, .dst = dst, .size = nbytes + 1, .bytes = new_bytes(nbytes + 1, 1)};
   blocks.from = new_block(src, blocks.size);
   blocks.to = new_block(dst, blocks.size);
@@ -69,7 +70,7 @@ static Blocks open_blocks(umemVirtual *src, umemVirtual *dst, size_t nbytes, siz
                          .bytes = blocks.bytes,
                          .total = nbytes,
                          .cancel_at = UINT64_MAX,
-                         .waits = src->type == umemUrlDevice || dst->type == umemUrlDevice,
+                         .waits = (from->row->traits | to->row->traits) & backendWaits,
                          .right = true};
   blocks.options = (umemCopyOptions)UMEM_COPY_OPTIONS_INIT;
   blocks.options.progress = watch;
@@ -109,7 +110,7 @@ PAIR(reports_every_step) {
   size_t const nbytes = 10007, steps[] = {1009, 4096, 10006, 10007, 10008, SIZE_MAX};
   int const calls[] = {11, 4, 3, 2, 2, 2};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    Blocks blocks = open_blocks(src->ctx, dst->ctx, nbytes, steps[i]);
+    Blocks blocks = open_blocks(src, dst, nbytes, steps[i]);
     assert_ok(copy(&blocks));
     assert_true(blocks.watch.right);
     assert_true(blocks.watch.last == nbytes);
@@ -120,7 +121,7 @@ PAIR(reports_every_step) {
 }
 
 SINGLE(steps_may_be_single_bytes) {
-  Blocks blocks = open_blocks(ctx, ctx, 37, 1);
+  Blocks blocks = open_blocks(place, place, 37, 1);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_int_equal(blocks.watch.calls, 38);
@@ -130,7 +131,7 @@ SINGLE(steps_may_be_single_bytes) {
 
 PAIR(umem_chooses_the_step) {
   size_t nbytes = test_large_size() + 1;
-  Blocks blocks = open_blocks(src->ctx, dst->ctx, nbytes, 0);
+  Blocks blocks = open_blocks(src, dst, nbytes, 0);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_true(blocks.watch.last == nbytes);
@@ -139,7 +140,7 @@ PAIR(umem_chooses_the_step) {
 }
 
 SINGLE(nothing_is_done_at_once) {
-  Blocks blocks = open_blocks(ctx, ctx, 0, 100);
+  Blocks blocks = open_blocks(place, place, 0, 100);
   blocks.watch.cancel_at = 0; /* there is nothing to cancel */
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
@@ -149,7 +150,7 @@ SINGLE(nothing_is_done_at_once) {
 }
 
 PAIR(progress_may_be_left_out) {
-  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 100);
+  Blocks blocks = open_blocks(src, dst, 5000, 100);
   assert_ok(umem_copy_to_with(src->ctx, blocks.from, dst->ctx, blocks.to, 5000, NULL));
   settle(src->ctx, dst->ctx);
   check_destination(&blocks, 5000);
@@ -162,7 +163,7 @@ PAIR(progress_may_be_left_out) {
 }
 
 PAIR(the_program_may_fail_meanwhile) {
-  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  Blocks blocks = open_blocks(src, dst, 5000, 1000);
   blocks.watch.fails = true;
   uint64_t failures = umem_thread_failures();
   assert_ok(copy(&blocks));
@@ -180,7 +181,7 @@ PAIR(the_program_may_fail_meanwhile) {
 PAIR(a_copy_may_be_cancelled) {
   uint64_t const when[] = {0, 1000, 4000};
   for (size_t i = 0; i < sizeof when / sizeof *when; i++) {
-    Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+    Blocks blocks = open_blocks(src, dst, 5000, 1000);
     blocks.watch.cancel_at = when[i];
     assert_int_equal(copy(&blocks), umemCancelledError);
     assert_true(blocks.watch.right);
@@ -201,7 +202,7 @@ PAIR(a_copy_may_be_cancelled) {
 }
 
 PAIR(the_end_cannot_be_cancelled) {
-  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  Blocks blocks = open_blocks(src, dst, 5000, 1000);
   blocks.watch.cancel_at = 5000;
   assert_ok(copy(&blocks));
   check_destination(&blocks, 5000);
@@ -211,7 +212,7 @@ PAIR(the_end_cannot_be_cancelled) {
 /* ---- refusals ---- */
 
 PAIR(small_options_are_refused) {
-  Blocks blocks = open_blocks(src->ctx, dst->ctx, 5000, 1000);
+  Blocks blocks = open_blocks(src, dst, 5000, 1000);
   size_t const sizes[] = {0, sizeof(size_t) - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     blocks.options.size = sizes[i];
@@ -233,7 +234,7 @@ PAIR(small_options_are_refused) {
 
 /* Three steps fit into the block, the fourth does not. */
 SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
-  Blocks blocks = open_blocks(ctx, ctx, 2999, 1000);
+  Blocks blocks = open_blocks(place, place, 2999, 1000);
   unsigned char *bytes = new_bytes(5000, 1);
   blocks.watch.total = 5000;
   blocks.options.user = &blocks.watch;
@@ -249,7 +250,7 @@ SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
 
 /* The whole range is looked at before the first byte moves. */
 SINGLE(bad_ranges_copy_nothing) {
-  Blocks blocks = open_blocks(ctx, ctx, 5000, 10);
+  Blocks blocks = open_blocks(place, place, 5000, 10);
   umemCopyOptions *options = &blocks.options;
   options->user = &blocks.watch;
   uintptr_t from = blocks.from, to = blocks.to;
