@@ -25,9 +25,11 @@
  *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
  *   leaves an older object as it was, and records umemIOError with the reason. Without a block,
  *   and after umemS3_abandon, there is nothing to make, and it records nothing.
- * Writes and umem_flush that wait for the server can be cancelled (umem_set_wait_hook): what they
- * have not written may be written again. umem_dtor of an incomplete upload cuts its requests, and
- * gives the server 5 seconds to forget what was sent.
+ * Writes and umem_flush that wait for the server can be cancelled (umem_set_wait_hook). A write may
+ * have sent later parts of its bytes by then, which cannot be written again; a flush may be tried
+ * again. As one that fails, it has sent the last part as short as it is: no block can be allocated
+ * from the first flush on. umem_dtor of an incomplete upload cuts its requests, and gives the
+ * server 5 seconds to forget what was sent.
  *
  * An object of one part is one request (PUT); a longer one is a multipart upload, whose object has
  * the metadata x-amz-meta-umem-upload, a random number: by it umem knows its own object when the

@@ -184,7 +184,7 @@ uint64_t umemS3Upload_length(umemS3Upload *upload);
 /* ---- bytes ---- */
 
 /* Writes size bytes at offset: those of bytes, or NULL: each of value. A call that waits for the
- * server can be cancelled; what it has not written then may be written again. meter: of a run that
+ * server can be cancelled; later parts of its bytes may be sent by then. meter: of a run that
  * begins with these bytes, and is taken if its parts are sent from where they are; NULL: none.
  * False with a status, or because the meter is over. */
 bool umemS3Upload_write(umemS3Upload *upload, uint64_t offset, void const *bytes, int value,

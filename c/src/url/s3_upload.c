@@ -40,6 +40,7 @@ struct umemS3Upload {
   pthread_cond_t changed;
   umemS3Parts parts;
   bool begins; /* a sender requests the id */
+  bool closed; /* its length is final: it is made, or was once tried to be */
   bool complete, abandoned;
   umemAttempt failure; /* if has_failed */
   bool has_failed;
@@ -88,24 +89,23 @@ static bool is_wanted(umemWaiter *self) {
   return !over || (patience->begins && umemFetch_now() - over < umemS3GraceMs * umem_ns_of_ms);
 }
 
-/* Returns when there is a number of the upload, which one thread requests. False if that has
- * failed. */
-static bool ensure_begun(umemS3Upload *upload, Patience *patience) {
-  umemLock_acquire(&upload->lock);
-  while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
-  bool has = *upload->requests.id;
-  upload->begins = !has && !upload->over;
-  bool begins = upload->begins;
-  umemLock_release(&upload->lock);
-  if (!begins) return has;
-  patience->begins = true;
-  has = umemS3Requests_begin(&upload->requests);
-  patience->begins = false;
-  umemLock_acquire(&upload->lock);
-  upload->begins = false;
-  if (!has && is_wanted(&patience->waiter)) end_requests(upload); /* those that wait fail, too */
+/* With the lock: others may look for the number, or request it. */
+static void end_begin(umemS3Upload *upload, Patience *patience) {
+  if (patience->begins) upload->begins = patience->begins = false;
   pthread_cond_broadcast(&upload->changed);
+}
+
+/* Returns when there is a number of the upload, which one thread requests. False if that has
+ * failed: the others wait until it has kept why, and called end_begin. */
+static bool ensure_begun(umemS3Upload *upload, Patience *patience) {
+  UMEM_LOCKED(&upload->lock);
+  while (upload->begins) umemLock_wait(&upload->lock, &upload->changed);
+  if (*upload->requests.id || !is_wanted(&patience->waiter)) return *upload->requests.id;
+  upload->begins = patience->begins = true;
   umemLock_release(&upload->lock);
+  bool has = umemS3Requests_begin(&upload->requests);
+  umemLock_acquire(&upload->lock);
+  if (has) end_begin(upload, patience);
   return has;
 }
 
@@ -139,7 +139,7 @@ static void send_buffer(umemS3Upload *upload, Buffer *buffer) {
   else if (umemAttempt_failed(&attempt) && !buffer->unwanted && !upload->abandoned)
     keep_failure(upload, &attempt);
   umemS3Buffer_set_free(buffer);
-  pthread_cond_broadcast(&upload->changed);
+  end_begin(upload, &patience);
 }
 
 static Buffer *next_queued(umemS3Upload *upload) {
@@ -223,7 +223,7 @@ static bool note_sent(Call *call) {
     if (parts->buffers[i].lender == call)
       end = umem_lesser(end, parts->buffers[i].part * parts->size);
   uint64_t const noted = call->begin + call->noted;
-  if (end > noted) {
+  if (end > noted && !call->upload->over) { /* parts that have failed are not lent, either */
     WITHOUT_LOCK(call->upload);
     umemMeter_add(call->meter, call->noted, end - noted);
     call->noted = end - call->begin;
@@ -345,6 +345,11 @@ void umemS3Upload_destroy(umemS3Upload *upload) {
 uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment) {
   WITH_LOCK(upload);
   if (!is_usable(upload)) return UINT64_MAX;
+  if (upload->closed) {
+    umemVirtual_fail(upload->ctx, umemNotSupportedError,
+                     "a flush of %s has begun: it can have no further block", upload->parts.label);
+    return UINT64_MAX;
+  }
   uint64_t start = umemS3Parts_alloc(&upload->parts, size, alignment);
   for (unsigned i = 0; start != UINT64_MAX && i < upload->parts.buffer_count; i++)
     queue_if_ready(upload, &upload->parts.buffers[i]);
@@ -537,6 +542,7 @@ static bool make_object(Call *call, bool whole) {
                      "%s was not made: %" PRIu64 " of its %" PRIu64 " bytes were never written "
                      "(umem_flush makes it with zeros in their place)",
                      parts->label, missing, parts->end);
+  upload->closed = true;
   upload->complete = parts->end <= parts->size ? put_object(call) : join_all(call);
   return upload->complete;
 }

@@ -409,6 +409,45 @@ static Failure const refused_begin = {"POST ?uploads", 403, 0},
 TEST_CASE_WITH(a_refused_upload_makes_no_object, open_bucket, close_bucket) {
   expect_no_object(*state, &refused_begin);
 }
+
+typedef struct LongWrite {
+  umemS3 *place;
+  unsigned char const *bytes;
+  uintptr_t adr;
+  umemStatusType status;
+} LongWrite;
+
+static void *write_long(void *data) {
+  LongWrite *write = data;
+  write->status = write_bytes(write->place, write->adr, write->bytes, 3 * part_size);
+  return NULL;
+}
+
+/* Two threads lend their parts, of which none is sent: no write may say that it was. */
+TEST_CASE_WITH(a_refused_upload_fails_each_write, open_bucket, close_bucket) {
+  enum { threads = 2, rounds = 30 };
+  Bucket *bucket = *state;
+  unsigned char *bytes = make_bytes(3 * part_size);
+  bucket->fails = "POST ?uploads", bucket->status = 403, bucket->failures = UINT_MAX;
+  for (unsigned round = 0; round < rounds; round++) {
+    umemS3 place;
+    pthread_t running[threads];
+    LongWrite writes[threads];
+    if (!open_writer(&place, "w")) break;
+    for (size_t i = 0; i < threads; i++)
+      writes[i] = (LongWrite){&place, bytes, umem_alloc(&place, 3 * part_size), umemOK};
+    umem_alloc(&place, 1);
+    for (size_t i = 0; i < threads; i++)
+      assert_int_equal(pthread_create(&running[i], NULL, write_long, &writes[i]), 0);
+    for (size_t i = 0; i < threads; i++) {
+      pthread_join(running[i], NULL);
+      assert_int_equal(writes[i].status, umemIOError);
+    }
+    assert_int_equal(end(&place), umemIOError);
+  }
+  assert_null(bucket->object);
+  free(bytes);
+}
 TEST_CASE_WITH(a_refused_part_makes_no_object, open_bucket, close_bucket) {
   expect_no_object(*state, &refused_part);
 }
@@ -631,6 +670,10 @@ TEST_CASE_WITH(a_flush_is_cancelled_and_may_be_tried_again, open_bucket, close_b
   umem_set_wait_hook(NULL, NULL);
   umem_clear_status(&place);
   make_good(bucket);
+  /* The last part is as short as it is: a further block would make it longer. */
+  assert_int_equal(umem_alloc(&place, part_size), UINTPTR_MAX);
+  assert_int_equal(umem_get_status(&place), umemNotSupportedError);
+  umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(end(&place), umemOK);
   assert_int_equal(bucket->object_size, size);
