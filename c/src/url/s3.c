@@ -234,6 +234,10 @@ static bool read_options(umemVirtual *ctx, umemS3Options const *given, umemS3Opt
   if (options->part && (options->part < UMEM_S3_PART_LEAST || options->part > UMEM_S3_PART_MOST))
     return UMEM_FAIL(ctx, umemValueError,
                      "a part of %" PRIu64 " bytes: right would be 5 MiB to 5 GiB", options->part);
+  if (options->length > umemS3PartsMost * UMEM_S3_PART_MOST)
+    return UMEM_FAIL(ctx, umemValueError,
+                     "a length of %" PRIu64 " bytes: right would be at most 10,000 parts of 5 GiB",
+                     options->length);
   if (url->user || url->password || url->bearer)
     return UMEM_FAIL(ctx, umemValueError,
                      "requests to S3 are signed: they have no user and no token");

@@ -75,6 +75,7 @@ enum { /* CURLoption */
        umemCurlOptConnectMs = 156,
        umemCurlOptProtocols = 181,
        umemCurlOptKeepAlive = 213,
+       umemCurlOptExpectMs = 227,
        umemCurlOptPipeWait = 237,
        umemCurlOptUploadBuffer = 280,
        umemCurlOptNoConnectHeaders = 265,

@@ -168,6 +168,7 @@ typedef struct umemFetchJob {
   umemVirtual *dst, *host; /* host: of the buffers; NULL: the addresses of dst are written */
   umemCopyRun *runs;
   size_t count;
+  size_t nbytes;            /* of all runs */
   size_t piece, room;       /* bytes of a request at most, and of a buffer */
   umemMeter *meter;         /* NULL: none */
   pthread_t caller;         /* the thread of the copy */

@@ -385,7 +385,7 @@ static bool prepare_target(umemFetchJob *job, umemVirtual *src, umemVirtual *dst
 }
 
 static bool read_runs(umemFetchJob *job) {
-  size_t nbytes = count_waiting(job->runs, job->count);
+  size_t nbytes = job->nbytes = count_waiting(job->runs, job->count);
   uint32_t total = job->fetch->options.total_ms;
   unsigned lanes = (unsigned)umem_lesser(most_lanes, job->fetch->options.connections);
   job->piece = piece_of(job->fetch, nbytes);

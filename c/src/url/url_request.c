@@ -13,12 +13,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
   most_hops = 5,          /* redirects of one request */
   first_backoff_ms = 100, /* before the second attempt; doubles */
   most_backoff_ms = 10 * 1000,
-  most_wanted_ms = 60 * 1000 /* that a server may want */
+  most_wanted_ms = 60 * 1000, /* that a server may want */
+  least_secret = 4,           /* characters of a header that messages do not show */
+  past_cache = 4 << 20,       /* bytes of a copy that no cache of a core has as a whole */
+  least_past_cache = 1 << 10  /* bytes at a time */
 };
 
 /* ==== failures ==== */
@@ -28,7 +34,12 @@ static bool has_secret(umemFetch const *fetch, char const *text) {
   char const *query = fetch->home.url ? strchr(fetch->home.url, '?') : NULL;
   char const *secrets[] = {fetch->user, fetch->password, fetch->bearer, query ? query + 1 : NULL};
   for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
-    if (secrets[i] && *secrets[i] && strstr(text, secrets[i])) return true;
+    if (secrets[i] && *secrets[i] && strcasestr(text, secrets[i])) return true;
+  for (umemCurlList const *next = fetch->headers; next; next = next->next) {
+    char const *value = strchr(next->text, ':') + 1; /* is_header */
+    value += strspn(value, " \t");
+    if (strlen(value) >= least_secret && strcasestr(text, value)) return true;
+  }
   return false;
 }
 
@@ -115,10 +126,32 @@ static bool scatter(umemSlot *slot, uint64_t at, char const *data, size_t size,
   return true;
 }
 
+/* What is longer than a core's cache passes it: the bytes that it would replace need not be read,
+ * which takes as long as writing the new ones. */
+static void copy_past_cache(char *dst, char const *src, size_t size) {
+#ifdef __SSE2__
+  size_t head = -(uintptr_t)dst % sizeof(__m128i);
+  memcpy(dst, src, head);
+  for (dst += head, src += head, size -= head; size >= 64; dst += 64, src += 64, size -= 64) {
+    __m128i const *from = (__m128i const *)(void const *)src;
+    __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
+    __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
+    __m128i *to = (__m128i *)(void *)dst;
+    _mm_stream_si128(to, a), _mm_stream_si128(to + 1, b);
+    _mm_stream_si128(to + 2, c), _mm_stream_si128(to + 3, d);
+  }
+  _mm_sfence(); /* other threads may read the bytes when the copy is over */
+#endif
+  memcpy(dst, src, size);
+}
+
 static bool write_memory(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
                          size_t size) {
-  (void)slot;
-  memcpy((void *)(run->dst_adr + skip), data, size);
+  char *to = (char *)run->dst_adr + skip;
+  if (slot->job->nbytes >= past_cache && size >= least_past_cache)
+    copy_past_cache(to, data, size);
+  else
+    memcpy(to, data, size);
   return true;
 }
 
@@ -388,7 +421,8 @@ static bool set_method(umemSlot *slot) {
   if (good && call && call->body)
     good = SET(slot, umemCurlOptUpload, 1L) &&
            SET(slot, umemCurlOptUploadSize, (int64_t)call->body_size) &&
-           SET(slot, umemCurlOptUploadBuffer, 512L << 10) && add_header(slot, "Expect:");
+           SET(slot, umemCurlOptUploadBuffer, 512L << 10) && add_header(slot, "Expect:") &&
+           SET(slot, umemCurlOptExpectMs, 1L); /* where a signer drops the header */
   return good && SET(slot, umemCurlOptMethod, custom ? call->method : NULL);
 }
 

@@ -1,12 +1,13 @@
 /* curl_nth.c - places behind a URL: the n-th call of libcurl, or the n-th allocation of umem,
- * fails, for every n that opening an object and copying from it make, or writing one. Each time
- * the call fails with a status, nothing is left, and the next attempt works.
+ * fails, for every n that opening an object and copying from it make, or writing one in parts. Each
+ * time the call fails with a status, nothing is left, and the next attempt works. Of an upload, no
+ * half object is there, and no part.
  *
- * Linked with --wrap=malloc,--wrap=calloc,--wrap=strdup. */
+ * Linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=umem_thread_start. */
 #include "cases.h"
 #include "failures.h"
 #include "url/url_curl.h"
-#include "url_server.h"
+#include "url_bucket.h"
 #include "wrap.h"
 
 enum { object_size = 300000 };
@@ -15,28 +16,41 @@ static unsigned char object[object_size], got[object_size];
 static umemCurl real, failing;
 static unsigned long calls, nth; /* nth 0: none fails */
 static long easies, multis, lists, urls;
+static long patience = 1000; /* ms until a body is sent without the server's permission */
 
-static bool fails_now(void) { return ++calls == nth; }
+/* Senders of an upload count, too. */
+static bool fails_now(void) { return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == nth; }
+static void count(long *number, bool is) {
+  if (is) __atomic_add_fetch(number, 1, __ATOMIC_RELAXED);
+}
+static void discount(long *number) { __atomic_sub_fetch(number, 1, __ATOMIC_RELAXED); }
 
-/* Allocations of this thread alone: the server has others. */
-static _Thread_local unsigned long allocations, failing_one;
+/* Of all threads but those of the server. */
+static unsigned long allocations, failing_one, starts, failing_start;
+static _Thread_local bool is_server;
 
-static bool is_out_of_memory(void) { return ++allocations == failing_one; }
+static bool is_nth(unsigned long *number, unsigned long which) {
+  return !is_server && __atomic_add_fetch(number, 1, __ATOMIC_RELAXED) == which;
+}
+static bool is_out_of_memory(void) { return is_nth(&allocations, failing_one); }
 
 WRAP(is_out_of_memory(), NULL, void *, malloc, (size_t size), (size))
 WRAP(is_out_of_memory(), NULL, void *, calloc, (size_t count, size_t size), (count, size))
+WRAP(is_out_of_memory(), NULL, void *, realloc, (void *old, size_t size), (old, size))
 WRAP(is_out_of_memory(), NULL, char *, strdup, (char const *text), (text))
+WRAP(is_nth(&starts, failing_start), EAGAIN, int, umem_thread_start,
+     (pthread_t * thread, void *(*run)(void *), void *data), (thread, run, data))
 
 /* ---- the double: counts what is made and ended, and fails the n-th call ---- */
 
 static void *easy_init(void) {
   void *easy = fails_now() ? NULL : real.easy_init();
-  easies += easy != NULL;
+  count(&easies, easy != NULL);
   return easy;
 }
 
 static void easy_cleanup(void *easy) {
-  easies--;
+  discount(&easies);
   real.easy_cleanup(easy);
 }
 
@@ -49,20 +63,23 @@ static int easy_setopt(void *easy, int option, ...) {
     code = real.easy_setopt(easy, option, va_arg(arguments, int64_t));
   else if (!fails && option >= 10000)
     code = real.easy_setopt(easy, option, va_arg(arguments, void *));
-  else if (!fails)
-    code = real.easy_setopt(easy, option, va_arg(arguments, long));
+  else if (!fails) {
+    long value = va_arg(arguments, long);
+    if (option == umemCurlOptExpectMs) __atomic_store_n(&patience, value, __ATOMIC_RELAXED);
+    code = real.easy_setopt(easy, option, value);
+  }
   va_end(arguments);
   return code;
 }
 
 static void *multi_init(void) {
   void *multi = fails_now() ? NULL : real.multi_init();
-  multis += multi != NULL;
+  count(&multis, multi != NULL);
   return multi;
 }
 
 static int multi_cleanup(void *multi) {
-  multis--;
+  discount(&multis);
   return real.multi_cleanup(multi);
 }
 
@@ -88,23 +105,23 @@ static int multi_poll(void *multi, void *more, unsigned count, int timeout, int 
 
 static umemCurlList *list_append(umemCurlList *list, char const *text) {
   umemCurlList *longer = fails_now() ? NULL : real.list_append(list, text);
-  lists += longer && !list;
+  count(&lists, longer && !list);
   return longer;
 }
 
 static void list_free(umemCurlList *list) {
-  lists -= list != NULL;
+  if (list) discount(&lists);
   real.list_free(list);
 }
 
 static void *new_url(void) {
   void *url = fails_now() ? NULL : real.url();
-  urls += url != NULL;
+  count(&urls, url != NULL);
   return url;
 }
 
 static void url_cleanup(void *url) {
-  urls--;
+  discount(&urls);
   real.url_cleanup(url);
 }
 
@@ -163,89 +180,28 @@ static void expect_nothing_left(void) {
   assert_int_equal(urls, 0);
 }
 
-TEST_CASE(each_call_of_libcurl_may_fail) {
-  umemHost host;
-  unsigned failed = 0, passed = 0;
-  for (size_t i = 0; i < object_size; i++) object[i] = (unsigned char)(i * 7 + i / 256);
-  UrlServer *server = url_server_start(object, object_size, NULL, NULL);
-  umemHost_ctor(&host);
-  use_double();
-  for (nth = 1;; nth++) {
-    calls = 0;
-    umemStatusType status = open_and_read(server, &host);
-    expect_nothing_left();
-    if (calls < nth) break;
-    failed += status != umemOK;
-    passed += status == umemOK;
-    umem_thread_clear();
+/* ---- an object of S3 that is written in parts ---- */
+
+enum { part_size = 5 << 20, written_size = 2 * part_size + 100 };
+
+static unsigned char written[written_size];
+
+static bool serve_bucket(void *user, UrlRequest *request) {
+  is_server = true;
+  return url_bucket_serve(user, request);
+}
+
+static umemStatusType fill_object(umemS3 *place, umemHost *host, size_t step) {
+  if (umem_alloc(place, written_size) == UINTPTR_MAX) return umem_thread_status();
+  for (size_t at = 0; at < written_size; at += step) {
+    size_t size = step < written_size - at ? step : written_size - at;
+    umemStatusType status = umem_copy_to(host, (uintptr_t)written + at, place, at, size);
+    if (status != umemOK) return status;
   }
-  nth = 0;
-  assert_int_equal(open_and_read(server, &host), umemOK);
-  assert_in_range(failed, 100, 10000);
-  assert_int_equal(passed, 0);
-  umem_curl_double = NULL;
-  umem_dtor(&host);
-  url_server_stop(server);
+  return umem_flush(place);
 }
 
-typedef umemStatusType Run(UrlServer *server, umemHost *host);
-
-static void fail_each_allocation(UrlServer *server, Run *run) {
-  umemHost host;
-  umemHost_ctor(&host);
-  use_double();
-  unsigned failed = 0;
-  for (unsigned long at = 1;; at++) {
-    allocations = 0;
-    failing_one = at;
-    umemStatusType status = run(server, &host);
-    bool met = allocations >= at;
-    failing_one = 0;
-    expect_nothing_left();
-    if (!met) break;
-    if (status == umemOK) fail_msg("allocation %lu has failed, and nothing else", at);
-    assert_int_equal(status, umemMemoryError);
-    umem_thread_clear();
-    failed++;
-  }
-  assert_in_range(failed, 10, 1000);
-  umem_curl_double = NULL;
-  umem_dtor(&host);
-  url_server_stop(server);
-}
-
-TEST_CASE(each_allocation_may_fail) {
-  fail_each_allocation(url_server_start(object, object_size, NULL, NULL), open_and_read);
-}
-
-/* ---- an object of S3 that is written in two parts ---- */
-
-enum { part_size = 5 << 20 };
-
-static unsigned char written[part_size + 100];
-
-static bool answer_as_s3(void *user, UrlRequest *request) {
-  static char body[64 << 10];
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  (void)user;
-  char const *text = strcasestr(request->head, "\r\nContent-Length:");
-  bool begins = strstr(request->path, "?uploads=");
-  pthread_mutex_lock(&lock);
-  for (size_t left = text ? strtoul(text + 17, NULL, 10) : 0; left;) {
-    ssize_t n = read(request->fd, body, left < sizeof body ? left : sizeof body);
-    if (n <= 0) break;
-    left -= (size_t)n;
-  }
-  pthread_mutex_unlock(&lock);
-  char const *answer = strcmp(request->method, "POST") ? ""
-                       : begins                        ? "<UploadId>id</UploadId>"
-                                : "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>";
-  return url_head(request, "HTTP/1.1 200 OK\r\nETag: \"tag\"\r\nContent-Length: %zu\r\n",
-                  strlen(answer)) &&
-         url_send(request, answer, strlen(answer));
-}
-
-static umemStatusType write_object(UrlServer *server, umemHost *host) {
+static umemStatusType write_steps(UrlServer *server, umemHost *host, size_t step) {
   umemS3 place;
   umemUrlOptions requests = UMEM_URL_OPTIONS_INIT;
   umemS3Options options = UMEM_S3_OPTIONS_INIT;
@@ -256,16 +212,123 @@ static umemStatusType write_object(UrlServer *server, umemHost *host) {
   options.anonymous = 1;
   umemStatusType status = umemS3_ctor_with(&place, "s3://bucket/key", "w", &options);
   if (status != umemOK) return status;
-  uintptr_t adr = umem_alloc(&place, sizeof written);
-  if (adr != UINTPTR_MAX) umem_copy_to(host, (uintptr_t)written, &place, adr, sizeof written);
-  status = umem_thread_status();
-  if (status == umemOK) status = umem_flush(&place);
+  status = fill_object(&place, host, step);
+  if ((status == umemOK) != umem_is_ok(&place)) fail_msg("its status is another one");
   umem_dtor(&place);
   return status;
 }
 
-TEST_CASE(each_allocation_of_an_upload_may_fail) {
-  fail_each_allocation(url_server_start("", 0, answer_as_s3, NULL), write_object);
+/* As a whole: its parts are sent from where they are. */
+static umemStatusType write_whole(UrlServer *server, umemHost *host) {
+  return write_steps(server, host, written_size);
 }
+/* By buffers. */
+static umemStatusType write_pieces(UrlServer *server, umemHost *host) {
+  return write_steps(server, host, part_size / 2 + 1);
+}
+
+/* The object is whole, or not there: it is if the answer to the last request is lost. A part
+ * remains only if the answer with the number of the upload is lost. */
+static void expect_whole_or_none(UrlBucket *bucket, umemStatusType status) {
+  pthread_mutex_lock(&bucket->lock);
+  bool has = bucket->object != NULL;
+  if (has) assert_int_equal(bucket->object_size, written_size);
+  if (has) assert_memory_equal(bucket->object, written, written_size);
+  if (!has) assert_int_not_equal(status, umemOK);
+  if (has) assert_true(bucket->completed);
+  if (!has && bucket->puts) assert_int_equal(bucket->aborted, bucket->begun);
+  url_bucket_clear(bucket);
+  bucket->begun = bucket->aborted = bucket->completed = bucket->puts = 0;
+  pthread_mutex_unlock(&bucket->lock);
+}
+
+/* ---- each of them ---- */
+
+typedef umemStatusType Run(UrlServer *server, umemHost *host);
+
+/* What becomes of a run in which one call has failed. */
+typedef enum Outcome { anyFailure, isOutOfMemory, passesOrIsOutOfMemory, passes } Outcome;
+
+static void expect_outcome(Outcome wanted, umemStatusType status, unsigned long at) {
+  bool good = status == umemMemoryError;
+  if (wanted == anyFailure) good = status != umemOK;
+  if (wanted == passes) good = status == umemOK;
+  if (wanted == passesOrIsOutOfMemory) good |= status == umemOK;
+  if (!good) fail_msg("call %lu has failed: status %d", at, (int)status);
+}
+
+/* Runs with the first, the second, ... of what *number counts failing, until there are no more.
+ * Returns how many have failed. */
+static unsigned fail_each(unsigned long *number, unsigned long *which, UrlBucket *bucket, Run *run,
+                          Outcome wanted) {
+  umemHost host;
+  unsigned failed = 0;
+  for (size_t i = 0; i < object_size; i++) object[i] = (unsigned char)(i * 7 + i / 256);
+  for (size_t i = 0; i < written_size; i++) written[i] = (unsigned char)(i * 7 + i / 251);
+  UrlServer *server = bucket ? url_server_start("", 0, serve_bucket, bucket)
+                             : url_server_start(object, object_size, NULL, NULL);
+  umemHost_ctor(&host);
+  use_double();
+  for (unsigned long at = 1;; at++) {
+    *number = 0;
+    *which = at;
+    umemStatusType status = run(server, &host);
+    bool met = __atomic_load_n(number, __ATOMIC_RELAXED) >= at;
+    *which = 0;
+    expect_nothing_left();
+    url_server_settle(server);
+    if (bucket) expect_whole_or_none(bucket, status);
+    umem_thread_clear();
+    if (!met) assert_int_equal(status, umemOK);
+    if (!met) break;
+    expect_outcome(wanted, status, at);
+    failed++;
+  }
+  umem_curl_double = NULL;
+  umem_dtor(&host);
+  url_server_stop(server);
+  return failed;
+}
+
+TEST_CASE(each_call_of_libcurl_may_fail) {
+  assert_in_range(fail_each(&calls, &nth, NULL, open_and_read, anyFailure), 100, 10000);
+}
+
+TEST_CASE(each_allocation_may_fail) {
+  unsigned failed = fail_each(&allocations, &failing_one, NULL, open_and_read, isOutOfMemory);
+  assert_in_range(failed, 10, 1000);
+}
+
+static void fail_each_of_an_upload(Run *run) {
+  UrlBucket bucket = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  unsigned failed = fail_each(&calls, &nth, &bucket, run, anyFailure);
+  assert_in_range(failed, 100, 10000);
+  /* A sender without memory for its variables leaves the parts to whoever waits for them, as does
+   * one that is not started. */
+  failed = fail_each(&allocations, &failing_one, &bucket, run, passesOrIsOutOfMemory);
+  assert_in_range(failed, 10, 1000);
+  failed = fail_each(&starts, &failing_start, &bucket, run, passes);
+  assert_in_range(failed, 1, 100);
+  pthread_mutex_destroy(&bucket.lock);
+}
+
+/* A round trip for each part, and a second where the server gives none. */
+TEST_CASE(a_part_waits_for_no_permission) {
+  umemHost host;
+  UrlBucket bucket = {.lock = PTHREAD_MUTEX_INITIALIZER};
+  UrlServer *server = url_server_start("", 0, serve_bucket, &bucket);
+  umemHost_ctor(&host);
+  use_double();
+  patience = 1000;
+  assert_int_equal(write_whole(server, &host), umemOK);
+  assert_in_range(patience, 0, 1);
+  umem_curl_double = NULL;
+  umem_dtor(&host);
+  url_server_stop(server);
+  url_bucket_clear(&bucket);
+}
+
+TEST_CASE(each_call_of_a_long_write_may_fail) { fail_each_of_an_upload(write_whole); }
+TEST_CASE(each_call_of_a_write_in_pieces_may_fail) { fail_each_of_an_upload(write_pieces); }
 
 int main(void) { return url_has_libcurl() ? run_cases(NULL, NULL) : 0; }

@@ -4,155 +4,53 @@
 #include "cases.h"
 #include "temporary.h"
 #include "url/s3.h"
-#include "url_server.h"
+#include "url_bucket.h"
 
 #include <limits.h>
-#include <sys/socket.h>
 
 static size_t const part_size = (size_t)5 << 20;
-enum { parts_most = 8, object_most = 40 << 20 };
 
-/* The bucket has one object. */
 typedef struct Bucket {
   UrlServer *server;
-  pthread_mutex_t lock;
-  unsigned char *object, *parts[parts_most]; /* owned; NULL: none */
-  size_t object_size, sizes[parts_most];
-  unsigned begun, aborted, completed, puts;
+  UrlBucket s3;
   char const *fails; /* the beginning of the method and the query of requests that fail */
   int status;        /* of these */
   unsigned failures; /* how many of them are left */
   char const *word;  /* of S3, for them; NULL: Broken */
   bool does;         /* what fails is done, and only its answer is lost */
   int silent;        /* atomic: what fails is not answered while this is 1 */
-  char mark[64];     /* metadata of the upload, and of the object that it becomes */
-  char object_mark[64];
 } Bucket;
-
-static size_t length_of(UrlRequest const *request) {
-  char const *text = strcasestr(request->head, "\r\nContent-Length:");
-  return text ? strtoul(text + 17, NULL, 10) : 0;
-}
-
-static unsigned char *read_body(UrlRequest *request, size_t size) {
-  unsigned char *body = malloc(size + 1);
-  assert_non_null(body);
-  if (strcasestr(request->head, "\r\nExpect: 100-continue"))
-    url_head(request, "HTTP/1.1 100 Continue\r\n");
-  for (size_t done = 0; done < size;) {
-    ssize_t n = recv(request->fd, body + done, size - done, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    done += (size_t)n;
-  }
-  body[size] = 0;
-  return body;
-}
-
-static bool answer_text(UrlRequest *request, int status, char const *text) {
-  return url_head(request, "HTTP/1.1 %d Status\r\nContent-Length: %zu\r\n", status, strlen(text)) &&
-         url_send(request, text, strlen(text));
-}
-
-static void take_object(Bucket *bucket, unsigned char *bytes, size_t size) {
-  free(bucket->object);
-  bucket->object = bytes;
-  bucket->object_size = size;
-  *bucket->object_mark = 0;
-}
-
-static void join_parts(Bucket *bucket) {
-  unsigned char *bytes = malloc(object_most);
-  size_t size = 0;
-  assert_non_null(bytes);
-  for (unsigned i = 0; i < parts_most && bucket->parts[i]; i++) {
-    memcpy(bytes + size, bucket->parts[i], bucket->sizes[i]);
-    size += bucket->sizes[i];
-  }
-  take_object(bucket, bytes, size);
-  strcpy(bucket->object_mark, bucket->mark);
-}
-
-static void note_mark(Bucket *bucket, UrlRequest const *request) {
-  char const *mark = strcasestr(request->head, "\r\nx-amz-meta-umem-upload: ");
-  assert_non_null(mark);
-  assert_int_equal(sscanf(mark + 26, "%63[^\r]", bucket->mark), 1);
-}
-
-static bool put(Bucket *bucket, UrlRequest *request, unsigned char *body, size_t size) {
-  unsigned part = 0;
-  char const *query = strstr(request->path, "?partNumber=");
-  pthread_mutex_lock(&bucket->lock);
-  bucket->puts++;
-  if (query && sscanf(query, "?partNumber=%u&uploadId=id", &part) == 1) {
-    assert_in_range(part, 1, parts_most);
-    free(bucket->parts[part - 1]);
-    bucket->parts[part - 1] = body;
-    bucket->sizes[part - 1] = size;
-  } else {
-    take_object(bucket, body, size);
-  }
-  pthread_mutex_unlock(&bucket->lock);
-  return url_head(request, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"tag%u\"\r\n", part);
-}
-
-static bool post(Bucket *bucket, UrlRequest *request) {
-  bool begins = strstr(request->path, "?uploads=");
-  pthread_mutex_lock(&bucket->lock);
-  bucket->begun += begins;
-  bucket->completed += !begins;
-  if (begins) note_mark(bucket, request);
-  if (!begins) join_parts(bucket);
-  pthread_mutex_unlock(&bucket->lock);
-  return answer_text(request, 200,
-                     begins ? "<R><UploadId>id</UploadId></R>"
-                            : "  <CompleteMultipartUploadResult></CompleteMultipartUploadResult>");
-}
 
 static bool fails(Bucket *bucket, UrlRequest const *request) {
   char line[600];
   snprintf(line, sizeof line, "%s %s", request->method, strchrnul(request->path, '?'));
-  pthread_mutex_lock(&bucket->lock);
+  pthread_mutex_lock(&bucket->s3.lock);
   bool failed =
       bucket->fails && bucket->failures && !strncmp(line, bucket->fails, strlen(bucket->fails));
   bucket->failures -= failed;
-  pthread_mutex_unlock(&bucket->lock);
+  pthread_mutex_unlock(&bucket->s3.lock);
   return failed;
 }
 
 static bool answer(void *user, UrlRequest *request) {
   Bucket *bucket = user;
-  size_t size = length_of(request);
-  unsigned char *body = read_body(request, size);
+  size_t size;
+  unsigned char *body = url_read_body(request, &size);
   assert_non_null(strcasestr(request->head, "\r\nAuthorization: AWS4-HMAC-SHA256 Credential=key/"));
-  if (fails(bucket, request)) {
-    char text[128];
-    free(body);
-    if (bucket->does) join_parts(bucket);
-    while (__atomic_load_n(&bucket->silent, __ATOMIC_RELAXED)) usleep(1000);
-    snprintf(text, sizeof text, "<Error><Code>%s</Code></Error>",
-             bucket->word ? bucket->word : "Broken");
-    return bucket->status && answer_text(request, bucket->status, text);
-  }
-  if (!strcmp(request->method, "HEAD")) {
-    free(body);
-    return url_head(request,
-                    "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nETag: \"tag-3\"\r\n"
-                    "X-Amz-Meta-Umem-Upload:  %s \r\n",
-                    bucket->object_size, bucket->object_mark);
-  }
-  if (!strcmp(request->method, "PUT")) return put(bucket, request, body, size);
+  if (!fails(bucket, request)) return url_bucket_answer(&bucket->s3, request, body, size);
+  char text[128];
   free(body);
-  if (!strcmp(request->method, "POST")) return post(bucket, request);
-  assert_string_equal(request->method, "DELETE");
-  bucket->aborted++;
-  return url_head(request, "HTTP/1.1 204 No Content\r\n");
+  if (bucket->does) url_bucket_join(&bucket->s3);
+  while (__atomic_load_n(&bucket->silent, __ATOMIC_RELAXED)) usleep(1000);
+  snprintf(text, sizeof text, "<Error><Code>%s</Code></Error>",
+           bucket->word ? bucket->word : "Broken");
+  return bucket->status && url_answer_text(request, bucket->status, text);
 }
 
 static int open_bucket(void **state) {
   Bucket *bucket = calloc(1, sizeof *bucket);
   assert_non_null(bucket);
-  pthread_mutex_init(&bucket->lock, NULL);
+  pthread_mutex_init(&bucket->s3.lock, NULL);
   bucket->server = url_server_start("", 0, answer, bucket);
   char endpoint[64];
   snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", url_server_port(bucket->server));
@@ -171,9 +69,8 @@ static int open_bucket(void **state) {
 static int close_bucket(void **state) {
   Bucket *bucket = *state;
   url_server_stop(bucket->server);
-  for (unsigned i = 0; i < parts_most; i++) free(bucket->parts[i]);
-  free(bucket->object);
-  pthread_mutex_destroy(&bucket->lock);
+  url_bucket_clear(&bucket->s3);
+  pthread_mutex_destroy(&bucket->s3.lock);
   free(bucket);
   return 0;
 }
@@ -254,11 +151,11 @@ TEST_CASE_WITH(threads_write_one_object, open_bucket, close_bucket) {
     assert_null(failed);
   }
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, size);
-  assert_memory_equal(bucket->object, bytes, size);
-  assert_int_equal(bucket->begun, 1);
-  assert_int_equal(bucket->completed, 1);
-  assert_int_equal(bucket->aborted, 0);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
+  assert_int_equal(bucket->s3.begun, 1);
+  assert_int_equal(bucket->s3.completed, 1);
+  assert_int_equal(bucket->s3.aborted, 0);
   free(bytes);
 }
 
@@ -274,17 +171,17 @@ TEST_CASE_WITH(a_long_write_lends_its_bytes, open_bucket, close_bucket) {
   assert_int_equal(write_bytes(&place, 0, bytes, head), umemOK);
   memcpy(lent, bytes + head, size);
   assert_int_equal(write_bytes(&place, head, lent, size), umemOK);
-  pthread_mutex_lock(&bucket->lock);
-  assert_in_range(bucket->puts, 3, 4);
-  pthread_mutex_unlock(&bucket->lock);
+  pthread_mutex_lock(&bucket->s3.lock);
+  assert_in_range(bucket->s3.puts, 3, 4);
+  pthread_mutex_unlock(&bucket->s3.lock);
   memset(lent, 0, size);
   free(lent);
   assert_int_equal(umem_set(&place, head + part_size, 1, 1), umemNotSupportedError); /* is sent */
   umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, head + size);
-  assert_memory_equal(bucket->object, bytes, head + size);
+  assert_int_equal(bucket->s3.object_size, head + size);
+  assert_memory_equal(bucket->s3.object, bytes, head + size);
   free(bytes);
 }
 
@@ -301,9 +198,9 @@ TEST_CASE_WITH(a_short_object_is_one_request, open_bucket, close_bucket) {
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(umem_set(&place, 0, 'a', 5), umemNotSupportedError);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->puts, 1);
-  assert_int_equal(bucket->object_size, 19);
-  assert_memory_equal(bucket->object, "aaaaa\0\0\0\0\0\0\0\0\0\0\0bbb", 19);
+  assert_int_equal(bucket->s3.puts, 1);
+  assert_int_equal(bucket->s3.object_size, 19);
+  assert_memory_equal(bucket->s3.object, "aaaaa\0\0\0\0\0\0\0\0\0\0\0bbb", 19);
 }
 
 TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
@@ -324,7 +221,7 @@ TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
   assert_int_equal(umemS3_abandon(&place), umemOK);
   assert_int_equal(umem_set(&place, two, 0, 1), umemNotSupportedError);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->puts + bucket->begun, 0);
+  assert_int_equal(bucket->s3.puts + bucket->s3.begun, 0);
 }
 
 /* ---- from a web server ---- */
@@ -370,8 +267,8 @@ TEST_CASE_WITH(an_object_of_a_web_server_arrives_whole, open_bucket, close_bucke
   if (umem_copy_to(&url, 0, &place, 0, size) != umemOK) fail_msg("%s", umem_thread_message());
   assert_int_equal(web.begun, web_parts);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, size);
-  assert_memory_equal(bucket->object, web.bytes, size);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, web.bytes, size);
   umem_dtor(&url);
   url_server_stop(server);
   free(web.bytes);
@@ -395,8 +292,8 @@ static void expect_no_object(Bucket *bucket, Failure const *failure) {
   assert_int_equal(umem_alloc(&place, size), 0);
   write_bytes(&place, 0, bytes, size); /* may be over before the server fails */
   assert_int_equal(end(&place), umemIOError);
-  assert_null(bucket->object);
-  assert_int_equal(bucket->aborted, failure->aborted);
+  assert_null(bucket->s3.object);
+  assert_int_equal(bucket->s3.aborted, failure->aborted);
   free(bytes);
 }
 
@@ -445,7 +342,7 @@ TEST_CASE_WITH(a_refused_upload_fails_each_write, open_bucket, close_bucket) {
     }
     assert_int_equal(end(&place), umemIOError);
   }
-  assert_null(bucket->object);
+  assert_null(bucket->s3.object);
   free(bytes);
 }
 TEST_CASE_WITH(a_refused_part_makes_no_object, open_bucket, close_bucket) {
@@ -471,8 +368,8 @@ TEST_CASE_WITH(a_part_is_sent_again, open_bucket, close_bucket) {
   assert_int_equal(umem_alloc(&place, size), 0);
   assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, size);
-  assert_memory_equal(bucket->object, bytes, size);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
   free(bytes);
 }
 
@@ -485,8 +382,8 @@ TEST_CASE_WITH(unwritten_bytes_make_no_object, open_bucket, close_bucket) {
   assert_int_equal(end(&place), umemIOError);
   assert_non_null(
       strstr(umem_thread_message(), "5242880 of its 15728640 bytes were never written"));
-  assert_null(bucket->object);
-  assert_int_equal(bucket->aborted, bucket->begun); /* 0 if no sender was that quick */
+  assert_null(bucket->s3.object);
+  assert_int_equal(bucket->s3.aborted, bucket->s3.begun); /* 0 if no sender was that quick */
 }
 
 /* The answer of the completion is lost, and there is no upload any more. Whose object is there? */
@@ -495,8 +392,8 @@ static void complete_twice(Bucket *bucket, bool does, umemStatusType wanted) {
   size_t const size = 3 * part_size;
   if (!open_writer(&place, "w")) return;
   unsigned char *bytes = make_bytes(size), *older = make_bytes(size);
-  take_object(bucket, older, size);
-  strcpy(bucket->object_mark, "0123456789abcdef0123456789abcdef");
+  url_bucket_take(&bucket->s3, older, size);
+  strcpy(bucket->s3.object_mark, "0123456789abcdef0123456789abcdef");
   bucket->fails = "POST ?uploadId", bucket->status = 404, bucket->failures = 1000;
   bucket->word = "NoSuchUpload", bucket->does = does;
   assert_int_equal(umem_alloc(&place, size), 0);
@@ -536,9 +433,9 @@ static void make_silent(Bucket *bucket, char const *fails) {
 }
 
 static void make_good(Bucket *bucket) {
-  pthread_mutex_lock(&bucket->lock);
+  pthread_mutex_lock(&bucket->s3.lock);
   bucket->failures = 0;
-  pthread_mutex_unlock(&bucket->lock);
+  pthread_mutex_unlock(&bucket->s3.lock);
   __atomic_store_n(&bucket->silent, 0, __ATOMIC_RELAXED);
 }
 
@@ -571,9 +468,9 @@ TEST_CASE_WITH(a_long_write_to_a_silent_server_is_cancelled, open_bucket, close_
     umem_clear_status(&place);
   }
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, size);
-  assert_memory_equal(bucket->object, bytes, size);
-  assert_int_equal(bucket->begun, 1);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
+  assert_int_equal(bucket->s3.begun, 1);
   free(bytes);
 }
 
@@ -623,7 +520,7 @@ TEST_CASE_WITH(a_long_write_reports_what_was_sent, open_bucket, close_bucket) {
   assert_in_range(reports.count, 9, 999); /* 0, each of 8 steps, and some again meanwhile */
   assert_int_equal(reports.last, size);
   assert_int_equal(end(&place), umemOK);
-  assert_memory_equal(bucket->object, bytes, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
   free(bytes);
 }
 
@@ -649,8 +546,8 @@ TEST_CASE_WITH(a_write_that_waits_for_a_buffer_is_cancelled, open_bucket, close_
   umem_set_wait_hook(NULL, NULL);
   assert_true(seconds() - begin < 10); /* not the time limit of a silent server */
   make_good(bucket);
-  assert_null(bucket->object);
-  assert_int_equal(bucket->aborted, 1);
+  assert_null(bucket->s3.object);
+  assert_int_equal(bucket->s3.aborted, 1);
   free(bytes);
 }
 
@@ -676,8 +573,8 @@ TEST_CASE_WITH(a_flush_is_cancelled_and_may_be_tried_again, open_bucket, close_b
   umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, size);
-  assert_memory_equal(bucket->object, bytes, size);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
   free(bytes);
 }
 
@@ -690,7 +587,7 @@ TEST_CASE_WITH(an_earlier_failure_makes_no_object, open_bucket, close_bucket) {
   assert_int_equal(umem_set(&place, 3, 'a', 5), umemIndexError); /* its bytes are missing */
   assert_int_equal(end(&place), umemIOError);
   assert_non_null(strstr(umem_thread_message(), "because of an earlier failure"));
-  assert_int_equal(bucket->puts, 0);
+  assert_int_equal(bucket->s3.puts, 0);
 }
 
 /* ---- marks ---- */
@@ -778,19 +675,19 @@ TEST_CASE_WITH(bytes_that_nothing_has_written_are_zero, open_bucket, close_bucke
   assert_int_equal(umem_alloc(&place, 2 * part_size + 3), 0);
   assert_int_equal(umem_set(&place, 0, 'x', part_size), umemOK);
   while (!puts) {
-    pthread_mutex_lock(&bucket->lock);
-    puts = bucket->puts;
-    pthread_mutex_unlock(&bucket->lock);
+    pthread_mutex_lock(&bucket->s3.lock);
+    puts = bucket->s3.puts;
+    pthread_mutex_unlock(&bucket->s3.lock);
     usleep(1000);
   }
   usleep(100 * 1000); /* the sender has the answer */
   assert_int_equal(umem_set(&place, part_size + 7, 'y', 2), umemOK);
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->object_size, 2 * part_size + 3);
-  for (size_t i = 0; i < bucket->object_size; i++) {
+  assert_int_equal(bucket->s3.object_size, 2 * part_size + 3);
+  for (size_t i = 0; i < bucket->s3.object_size; i++) {
     bool y = i == part_size + 7 || i == part_size + 8;
-    if (bucket->object[i] != (i < part_size ? 'x' : y ? 'y' : 0)) fail_msg("byte %zu", i);
+    if (bucket->s3.object[i] != (i < part_size ? 'x' : y ? 'y' : 0)) fail_msg("byte %zu", i);
   }
 }
 
@@ -848,6 +745,21 @@ TEST_CASE_WITH(only_hosts_that_are_allowed, open_bucket, close_bucket) {
   void *place = umem_open_with("s3://bucket/key#mode=w", &allowed);
   if (!place) assert_int_equal(umem_thread_status(), umemNotSupportedError);
   assert_int_equal(umem_close(place), umemOK);
+}
+
+TEST_CASE_WITH(lengths_that_no_object_can_have, open_bucket, close_bucket) {
+  uint64_t const most = 10000 * UMEM_S3_PART_MOST;
+  uint64_t const lengths[] = {0, most, most + 1, UINT64_MAX - 5000, UINT64_MAX};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    umemS3Options options = UMEM_S3_OPTIONS_INIT;
+    umemS3 place;
+    options.length = lengths[i], options.anonymous = 1;
+    umemStatusType status = umemS3_ctor_with(&place, "s3://bucket/key", "w", &options);
+    if (status == umemNotSupportedError) return; /* there is no libcurl */
+    assert_int_equal(status, lengths[i] > most ? umemValueError : umemOK);
+    umem_thread_clear();
+    umem_dtor(&place);
+  }
 }
 
 /* ---- hostile files ---- */

@@ -76,6 +76,30 @@ TEST(nor_if_several_threads_read_a_long_copy) {
   assert_int_equal(most, 1);
 }
 
+/* Longer than a cache, past which it goes: no byte beside it changes. */
+TEST(a_long_copy_goes_to_any_address) {
+  size_t const size = (size_t)5 << 20, zone = 64;
+  unsigned char *all = malloc(size), *to = malloc(size + 3 * zone);
+  assert_non_null(all);
+  assert_non_null(to);
+  for (size_t i = 0; i < size; i++) all[i] = (unsigned char)(i * 2654435761u >> 11);
+  server = url_server_start(all, size, NULL, NULL);
+  assert_ok(open_url());
+  for (size_t at = 0; at < zone; at += 13) {
+    size_t const nbytes = size - 3 * at;
+    memset(to, 0xA5, size + 3 * zone);
+    assert_ok(umem_copy_to(&url, at, &host, (uintptr_t)to + zone + at, nbytes));
+    assert_memory_equal(to + zone + at, all + at, nbytes);
+    for (size_t i = 0; i < zone; i++)
+      assert_true(to[at + i] == 0xA5 && to[zone + at + nbytes + i] == 0xA5);
+  }
+  umem_dtor(&url);
+  url_server_stop(server);
+  server = NULL;
+  free(all);
+  free(to);
+}
+
 static bool time_stands; /* atomic */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);

@@ -614,6 +614,19 @@ TEST(no_message_has_credentials) {
   assert_in_range(count, sizeof finals / sizeof *finals + 6, 100);
 }
 
+/* The server, which knows it, leads to a host of this name. */
+TEST(no_message_repeats_a_header) {
+  static char const *const headers[] = {"X-Key: Hidden"};
+  options.headers = headers;
+  options.header_count = 1;
+  options.retries = 0;
+  strcpy(script.location, "http://hidden.invalid/");
+  start(redirect, NULL);
+  assert_int_equal(open_url(), umemIOError);
+  expect_no_secret(umem_thread_message());
+  umem_thread_clear();
+}
+
 /* ---- all ---- */
 
 int main(void) {
