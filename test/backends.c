@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "fake/fake.h"
@@ -14,11 +13,11 @@
 #include "mymem.h"
 #include "settings.h"
 #include "temporary.h"
-#include "url_server.h"
+#include "url_rows.h"
 
 /* A context on the heap, and what goes with it. */
 typedef struct Opened {
-  _Alignas(16) unsigned char context[4096]; /* and what its construct needs beside it */
+  _Alignas(16) unsigned char context[BACKEND_ROOM]; /* and what its construct needs beside it */
   Backend const *row;
   umemVirtual *upstream;        /* of row->over */
   char path[BACKEND_PATH_SIZE]; /* of its file, which goes with it; or "" */
@@ -72,56 +71,6 @@ MAKE(file_scratch, umemFile_ctor(ctx, NULL, "w+"))
 MAKE(mmap, umemMMap_ctor(ctx, new_file(ctx, "", 0), "w+"))
 MAKE(mmap_scratch, umemMMap_ctor(ctx, NULL, "w+"))
 MAKE(shm, umemShm_ctor_with(ctx, NULL, &shm_options))
-
-/* ---- an object of a web server, which the test itself writes to, behind the back of umem ---- */
-
-typedef struct Mirror {
-  umemUrl url;
-  struct umemVtbl table; /* that of umemUrl, with methods that write */
-  UrlServer *server;
-  unsigned char *bytes;
-} Mirror;
-_Static_assert(sizeof(Mirror) <= sizeof((Opened *)0)->context, "it is in an Opened");
-
-static size_t const mirror_size = (size_t)1 << 30; /* takes no memory before it is used */
-
-static void mirror_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  url_server_settle(((Mirror *)ctx)->server);
-  memset(((Mirror *)ctx)->bytes + adr, c, nbytes);
-}
-
-static void mirror_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                             uintptr_t src_adr, size_t nbytes) {
-  (void)that;
-  url_server_settle(((Mirror *)ctx)->server);
-  memcpy(((Mirror *)ctx)->bytes + dst_adr, (void const *)src_adr, nbytes);
-}
-
-static void end_mirror(umemVirtual *ctx) {
-  Mirror *self = (Mirror *)ctx;
-  umem_dtor(ctx);
-  url_server_stop(self->server);
-  if (self->bytes) munmap(self->bytes, mirror_size);
-}
-
-static umemStatusType make_http(void *ctx, void *upstream) {
-  (void)upstream;
-  Mirror *self = ctx;
-  void *bytes = mmap(NULL, mirror_size, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (bytes == MAP_FAILED) return umemMemoryError;
-  self->bytes = bytes;
-  self->server = url_server_start(bytes, mirror_size, NULL, NULL);
-  umemStatusType status = umemUrl_ctor(&self->url, url_server_url(self->server), NULL);
-  if (status != umemOK) return status;
-  self->table = *self->url.super.vptr;
-  self->table.set = mirror_set;
-  self->table.copy_from = mirror_copy_from;
-  self->table.realloc = NULL; /* that of a place of mode "r" moves no bytes */
-  self->url.super.vptr = &self->table;
-  self->url.super.capabilities |= umemWritable;
-  return umemOK;
-}
 
 static umemStatusType file_at(void *ctx, char const *path, char const *mode) {
   return umemFile_ctor(ctx, path, mode);
@@ -436,7 +385,12 @@ Backend const backends[] = {
      .construct = make_http,
      .traits =
          backendChecksFrees | backendTestOnly | backendMayLack | backendTrustsSizes | backendWaits,
-     .end = end_mirror},
+     .end = end_http},
+    {.name = "s3-writes",
+     .construct = make_s3,
+     .traits = backendChecksFrees | backendKeepsRecords | backendTestOnly | backendMayLack |
+               backendTrustsSizes | backendMade,
+     .end = end_s3},
     PLAIN_ROW("cuda", cuda, gpu | backendHasPages, "gpu 0"),
     PLAIN_ROW("cuda-host", cuda_host, gpu, "pinned"),
     PLAIN_ROW("cuda-managed", cuda_managed, gpu, "managed"),

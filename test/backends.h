@@ -21,7 +21,9 @@ enum {
   backendTrustsSizes = 1 << 6,  /* knows no sizes: takes the old one of umem_realloc as it is */
   backendHasPages = 1 << 7,     /* memory by pages (umemPages), if its device has */
   backendNeedsGpu = 1 << 8,     /* of the real runtime */
-  backendWaits = 1 << 9         /* for a server: reports are repeated meanwhile */
+  backendWaits = 1 << 9,        /* for a server: reports are repeated meanwhile */
+  backendMade = 1 << 10         /* by a flush: nothing is written after it, nor without all bytes of
+                                its blocks */
 };
 
 /* What a context counts of itself. */

@@ -39,6 +39,9 @@ typedef struct ContractTest {
 
 #define UNUSED __attribute__((unused))
 
+/* Whether the context can be written after a flush. */
+static inline bool lasts(Place const *place) { return !(place->row->traits & backendMade); }
+
 /* A test of one context: SINGLE(name) { ... } has place, and ctx, which is place->ctx. With _IF, of
  * those that have the capability; with _WITH, of those whose row has the trait. */
 #define SINGLE(function) SINGLE_FOR(function, 0, 0)

@@ -187,7 +187,7 @@ SINGLE(a_stale_errno_fails_nothing) {
     adr = umem_realloc(ctx, adr, 100, 5000);
     assert_block(ctx, adr);
     errno = stale[i];
-    assert_ok(umem_flush(ctx));
+    if (lasts(place)) assert_ok(umem_flush(ctx));
     errno = stale[i];
     assert_ok(umem_trim(ctx, 0));
     errno = stale[i];
