@@ -48,16 +48,31 @@ def reader(place, size, target):
 
 
 class Raw:
-    """Reads all by sockets alone, straight into the target, 8 MiB at a time: what the server and the kernel leave to win."""
+    """Reads or writes all by sockets alone, straight into or from the array, 8 MiB at a time: what the server and the kernel leave to win."""
 
-    def __init__(self, port, path, size, target):
-        self.path, self.size, self.view = path, size, memoryview(target).cast("B")
+    def __init__(self, port, path, size, array):
+        self.path, self.size, self.view = path, size, memoryview(array).cast("B")
         self.sockets = [socket.create_connection((servers.HOST, port)) for _ in range(CONNECTIONS)]
         self.threads = ThreadPoolExecutor(CONNECTIONS)
 
     def read(self):
+        self.each(self.read_ranges)
+
+    def write(self):
+        self.each(self.write_parts)
+
+    def each(self, work):
         starts = iter(range(0, self.size, 8 << 20))  # next() of it is one step of Python
-        list(self.threads.map(lambda connection: self.read_ranges(connection, starts), self.sockets))
+        list(self.threads.map(lambda connection: work(connection, starts), self.sockets))
+
+    def write_parts(self, connection, starts):
+        for start in starts:
+            end = min(start + (8 << 20), self.size)
+            connection.sendall(f"PUT {self.path}?partNumber={start >> 23} HTTP/1.1\r\nHost: x\r\nContent-Length: {end - start}\r\n\r\n".encode())
+            connection.sendall(self.view[start:end])
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += connection.recv(4096)
 
     def read_ranges(self, connection, starts):
         for start in starts:
@@ -134,6 +149,7 @@ def measure_s3(rows, nginx, size, rounds):
         make = module("obstore.store").S3Store
         store, sink = (make(bucket, endpoint=nginx.plain, virtual_hosted_style_request=False, client_options={"allow_http": True})
                        for bucket in ("bucket", "sink"))
+    rows.add("RAM to an object of S3", "sockets alone, 16 threads", None, write, Raw(nginx.port, "/sink/data", size // 4, data).write, rounds=rounds)
     with umem.S3("s3://bucket/data", connections=CONNECTIONS) as place:
         ours = reader(place, size, target)
         if obstore:
