@@ -5,8 +5,8 @@ Usage: url_rows.py [--once] [--workers N] [--json FILE]
 
 Runs with the Python of an environment in which umem and NumPy are installed; the others are measured where they are
 installed. nginx serves a file of 1 GiB from the page cache on 127.0.0.1, by one process for two cores, and two at least; for S3 it
-takes any signature, and drops what is written. All have 16 connections. In each row both sides run in turns; the median of the ratios counts. Exit
-status 0: everything was measured, whether targets were met or not.
+takes any signature. What is written goes to as many processes of url_sink.py, which drop it. All have 16 connections. In each row
+both sides run in turns; the median of the ratios counts. Exit status 0: everything was measured, whether targets were met or not.
 """
 import argparse
 import contextlib
@@ -133,30 +133,49 @@ def ranges_of(obstore, store, key, size):
     return lambda: list(threads.map(one, range(0, size, each)))
 
 
-def measure_s3(rows, nginx, size, rounds):
+@contextlib.contextmanager
+def sink(workers):
+    """The port of a server that takes uploads."""
+    with socket.create_server((servers.HOST, 0), backlog=128) as listener:
+        command = [sys.executable, str(Path(__file__).with_name("url_sink.py")), str(listener.fileno())]
+        processes = [subprocess.Popen(command, pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL) for _ in range(workers)]
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            for process in processes:
+                servers.end(process)
+
+
+def measure_writes(rows, port, size, rounds):
+    obstore = module("obstore")
+    url = f"http://{servers.HOST}:{port}"
+    data = umem.full(size // 4, 7, "uint8", "host:")
+
+    def write():
+        with umem.S3("s3://sink/data", "w", endpoint=url, connections=CONNECTIONS) as place:
+            umem.copy(umem.empty(data.shape, "uint8", place), data)
+
+    rows.add("RAM to an object of S3", "sockets alone, 16 threads", None, write, Raw(port, "/sink/data", size // 4, data).write, rounds=rounds)
+    if obstore:
+        store = module("obstore.store").S3Store("sink", endpoint=url, virtual_hosted_style_request=False, client_options={"allow_http": True})
+        rows.add("RAM to an object of S3", "obstore put, 16 at a time", 1 / 2, write,
+                 lambda: obstore.put(store, "data", memoryview(data), chunk_size=8 << 20, max_concurrency=CONNECTIONS), rounds=rounds)
+
+
+def measure_s3(rows, nginx, size, workers, rounds):
     obstore, s3fs = module("obstore"), module("s3fs")
     os.environ.update(AWS_ENDPOINT_URL=nginx.plain, AWS_ACCESS_KEY_ID=servers.KEY, AWS_SECRET_ACCESS_KEY=servers.SECRET,
                       AWS_REGION=servers.REGION)
     target = umem.zeros(size, "uint8", "host:")
-    data = umem.full(size // 4, 7, "uint8", "host:")
-
-    def write():
-        with umem.S3("s3://sink/data", "w", connections=CONNECTIONS) as place:
-            umem.copy(umem.empty(data.shape, "uint8", place), data)
-
-    store = sink = None
-    if obstore:
-        make = module("obstore.store").S3Store
-        store, sink = (make(bucket, endpoint=nginx.plain, virtual_hosted_style_request=False, client_options={"allow_http": True})
-                       for bucket in ("bucket", "sink"))
-    rows.add("RAM to an object of S3", "sockets alone, 16 threads", None, write, Raw(nginx.port, "/sink/data", size // 4, data).write, rounds=rounds)
+    with sink(workers) as port:
+        measure_writes(rows, port, size, rounds)
     with umem.S3("s3://bucket/data", connections=CONNECTIONS) as place:
         ours = reader(place, size, target)
         if obstore:
+            store = module("obstore.store").S3Store("bucket", endpoint=nginx.plain, virtual_hosted_style_request=False,
+                                                    client_options={"allow_http": True})
             rows.add("an object of S3 to RAM", "obstore get_range, 16 threads", 1 / 2, ours, ranges_of(obstore, store, "data", size),
                      rounds=rounds)
-            rows.add("RAM to an object of S3", "obstore put, 16 at a time", 1 / 2, write,
-                     lambda: obstore.put(sink, "data", memoryview(data), chunk_size=8 << 20, max_concurrency=CONNECTIONS), rounds=rounds)
         if s3fs:
             files = s3fs.S3FileSystem(endpoint_url=nginx.plain, key=servers.KEY, secret=servers.SECRET,
                                       client_kwargs={"region_name": servers.REGION}, config_kwargs={"s3": {"addressing_style": "path"}})
@@ -264,7 +283,7 @@ def main():
             measure_http(rows, nginx, size, rounds)
             measure_choices(rows, nginx, size, rounds)
             measure_network(rows, nginx, size, rounds)
-            measure_s3(rows, nginx, size, rounds)
+            measure_s3(rows, nginx, size, arguments.workers, rounds)
             if has_gpu():
                 measure_gpu(rows, nginx, size, rounds)
     if arguments.json:

@@ -114,10 +114,6 @@ http {{
   scgi_temp_path {folder}/scgi;
   default_type application/octet-stream;
   client_max_body_size 0;
-  map $arg_uploadId $joined {{
-    "" "<InitiateMultipartUploadResult><Bucket>sink</Bucket><Key>data</Key><UploadId>one</UploadId></InitiateMultipartUploadResult>";
-    default "<CompleteMultipartUploadResult><Bucket>sink</Bucket><Key>data</Key><ETag>&quot;one-1&quot;</ETag></CompleteMultipartUploadResult>";
-  }}
   server {{
     listen 127.0.0.1:{plain};
     listen 127.0.0.1:{secure} ssl http2;
@@ -129,11 +125,6 @@ http {{
     location /moved/ {{ rewrite ^/moved/(.*)$ /$1 redirect; }}
     location /to-http/ {{ return 302 http://127.0.0.1:{plain}$request_uri; }}
     location /no-range/ {{ alias {root}/; max_ranges 0; }}
-    location /sink/ {{ # takes uploads of S3, and drops them
-      add_header ETag '"one"';
-      if ($request_method = POST) {{ return 200 $joined; }}
-      return 200;
-    }}
     location /no-tag/ {{ alias {root}/; etag off; add_header Last-Modified ""; }}
   }}
 }}
