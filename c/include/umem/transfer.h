@@ -14,9 +14,12 @@
  *              (the first item in C order) on, so that the first bytes are there if it is
  *              cancelled or fails; a list in an order that umem chooses. Source and destination may
  *              overlap.
- *   memory     Until a transfer has ended, both blocks must live. No one may write to the source,
- *              or use the destination. A context of the transfer that ends (umem_dtor) waits for
- *              it first.
+ *   memory     Until a transfer has ended, both blocks must live, and no one may write to the
+ *              source, or use the destination. umem_dtor of a context of the transfer, and
+ *              umem_free, umem_aligned_free and umem_realloc of a block of it, wait for it first:
+ *              in the order of a queue if the block and the copy are in this queue. Of a context
+ *              that knows no lengths of blocks (see umem_find; RAM knows them) they wait for those
+ *              with the first byte of the block. To end memory by other means ends no transfer.
  *   at once    A copy of less than 32 KiB between pointers of the CPU is done when umem_start
  *              returns. So is every copy after umem_set_threads(1), and where the system cannot
  *              start a thread, and every copy of a context that is not umemConcurrent. The

@@ -263,6 +263,7 @@ void umemVirtual_dtor(umemVirtual *ctx) {
 
 unsigned umem_transfers;
 void (*umem_leave_hook)(umemVirtual *ctx);
+void (*umem_block_hook)(umemVirtual *ctx, uintptr_t adr);
 void (*umem_exit_hook)(void);
 
 void umem_dtor(void *ctx) {
@@ -270,7 +271,7 @@ void umem_dtor(void *ctx) {
   umemVirtual *self = ctx;
   umem_defer_cancel(); /* the end of a context in RAM may reach the system, too */
   if (!self || !self->vptr || !umem_check(self)) return;
-  if (__atomic_load_n(&umem_transfers, __ATOMIC_RELAXED)) umem_leave_hook(self);
+  if (umem_has_transfers()) umem_leave_hook(self);
   if (self->vptr->dtor) self->vptr->dtor(self);
   umemVirtual_dtor(self);
   umem_construct_failed(self);

@@ -49,9 +49,20 @@ extern bool (*umem_step_hook)(umemStep const *step, umemWork *work, void *job)
     __attribute__((visibility("hidden")));
 
 /* How many transfers (umem/transfer.h) there are that name contexts; atomic. While there is one, a
- * context that ends calls umem_leave_hook first: it returns when no transfer needs ctx. */
+ * context that ends calls umem_leave_hook first, and who frees a block of ctx umem_block_hook: they
+ * return when no transfer needs the context, or the block. */
 extern unsigned umem_transfers __attribute__((visibility("hidden")));
 extern void (*umem_leave_hook)(umemVirtual *ctx) __attribute__((visibility("hidden")));
+extern void (*umem_block_hook)(umemVirtual *ctx, uintptr_t adr)
+    __attribute__((visibility("hidden")));
+
+static inline bool umem_has_transfers(void) {
+  return __builtin_expect(__atomic_load_n(&umem_transfers, __ATOMIC_RELAXED) != 0, 0);
+}
+
+static inline void umem_leave_block(umemVirtual *ctx, uintptr_t adr) {
+  if (umem_has_transfers()) umem_block_hook(ctx, adr);
+}
 
 /* Lets exit end transfers before what is in the process now, such as a library that takes its
  * memory along. Its user calls it once; NULL: there are no transfers. */

@@ -1,6 +1,7 @@
 /* memory.c - dispatch of allocation, free, set and hints, and their defaults. */
 #include "core/memory.h"
 #include "base/number.h"
+#include "core/hook.h"
 #include "core/live.h"
 #include "core/ram.h"
 
@@ -81,6 +82,7 @@ __attribute__((noinline)) void umem_free_in_full(void *ctx, uintptr_t adr, void 
   UMEM_ENTER_AS("umem_free", caller);
   umemVirtual *self = check_blocks(ctx);
   if (!self || adr == umem_null_of(self)) return;
+  umem_leave_block(self, adr);
   if (self->vptr->free)
     self->vptr->free(self, adr);
   else
@@ -89,7 +91,7 @@ __attribute__((noinline)) void umem_free_in_full(void *ctx, uintptr_t adr, void 
 
 void umem_free(void *ctx, uintptr_t adr) {
   umemVirtual *self = ctx;
-  if (__builtin_expect(self && adr && umem_is_in_place(self), 1)) {
+  if (__builtin_expect(self && adr && umem_is_in_place(self) && !umem_has_transfers(), 1)) {
     if (umem_can(self, umemSilent)) {
       self->vptr->free(self, adr);
       return;
@@ -223,6 +225,7 @@ void umem_aligned_free(void *ctx, uintptr_t adr) {
   UMEM_ENTER();
   umemVirtual *self = umem_check(ctx);
   if (!self || adr == umem_null_of(self)) return;
+  umem_leave_block(self, adr);
   void (*slot)(umemVirtual *, uintptr_t) = self->vptr->aligned_free;
   (slot ? slot : umemVirtual_aligned_free)(self, adr);
 }

@@ -1,6 +1,7 @@
 /* move.c - blocks whose bytes move: realloc and its default, umem_move, and addresses that are
  * paired with those of another context, with their syncs. */
 #include "base/number.h"
+#include "core/hook.h"
 #include "core/memory.h"
 
 #include <errno.h>
@@ -78,6 +79,7 @@ uintptr_t umem_realloc(void *ctx, uintptr_t adr, size_t old_size, size_t new_siz
   umemVirtual *self = umem_check(ctx);
   if (!self) return umem_null(ctx);
   if (adr == umem_null_of(self)) return umem_alloc(self, new_size);
+  umem_leave_block(self, adr);
   uintptr_t (*slot)(umemVirtual *, uintptr_t, size_t, size_t) = UMEM_SLOT(self, realloc);
   uintptr_t moved =
       (slot ? slot : umem_move_unknown)(self, adr, old_size + !old_size, new_size + !new_size);

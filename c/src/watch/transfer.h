@@ -49,6 +49,12 @@ typedef struct umemTransferLine {
   size_t count;
 } umemTransferLine;
 
+/* In a chain of transfer_blocks.c; all zero: in none. */
+typedef struct umemTransferUse {
+  umemTransfer *transfer;
+  struct umemTransferUse *next, **link; /* link: what points to it */
+} umemTransferUse;
+
 /* The lock of transfer_serve.c protects all members but those that are atomic. A transfer belongs
  * to the thread that has set its state to moving, which reads and writes the rest without the
  * lock. */
@@ -85,6 +91,7 @@ struct umemTransfer {
   umemAttempt failure;    /* its contexts are NULL when one of them has ended */
   pthread_cond_t changed; /* of the state */
   bool listed;
+  umemTransferUse uses[2];
   umemTransferLine *line;              /* that it is in */
   struct umemTransfer *before, *after; /* in its line */
   struct umemTransfer *newer, *older;  /* in the list */
@@ -200,6 +207,28 @@ bool umemTransfer_is_fed_to(umemVirtual const *ctx);
 
 /* In a child of fork. */
 void umemTransfer_forget_feeds(void);
+
+/* ---- blocks that are freed: transfer_blocks.c ---- */
+
+typedef struct umemTransferBlock {
+  umemVirtual *ctx;   /* the innermost one */
+  umemVirtual *queue; /* in whose order it is freed; or NULL */
+  uintptr_t first, end;
+} umemTransferBlock;
+
+/* The block of ctx that begins at adr. If ctx does not know how long it is, its first byte. */
+umemTransferBlock umemTransfer_block_at(umemVirtual *ctx, uintptr_t adr);
+
+/* A transfer that goes on, and uses the block otherwise than before it in its queue; or NULL. With
+ * the lock, as those below. */
+umemTransfer *umemTransfer_user_of(umemTransferBlock const *block);
+
+/* While a transfer goes on, umemTransfer_user_of finds it. */
+void umemTransfer_add_uses(umemTransfer *self);
+void umemTransfer_remove_uses(umemTransfer *self);
+
+/* In a child of fork. */
+void umemTransfer_forget_uses(void);
 
 /* ---- the threads: transfer_serve.c. Takes the lock ---- */
 

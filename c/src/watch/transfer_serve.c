@@ -95,6 +95,7 @@ static void add(umemTransfer *self) {
   if (all.newest) all.newest->newer = self;
   all.newest = self;
   self->listed = true;
+  umemTransfer_add_uses(self);
   __atomic_fetch_add(&umem_transfers, 1, __ATOMIC_RELAXED);
 }
 
@@ -103,6 +104,7 @@ static void remove_from_list(umemTransfer *self) {
   *(self->newer ? &self->newer->older : &all.newest) = self->older;
   if (self->older) self->older->newer = self->newer;
   self->listed = false;
+  umemTransfer_remove_uses(self);
   __atomic_fetch_sub(&umem_transfers, 1, __ATOMIC_RELAXED);
 }
 
@@ -392,7 +394,7 @@ bool umemTransfer_wait_until(umemTransfer *self, uint64_t deadline) {
   return over;
 }
 
-/* ---- the end of a context, of the process, and of its parent ---- */
+/* ---- the end of a context, of a block, of the process, and of its parent ---- */
 
 static umemTransfer *transfer_of(umemVirtual const *ctx) {
   umemTransfer *self = all.newest;
@@ -400,26 +402,40 @@ static umemTransfer *transfer_of(umemVirtual const *ctx) {
   return self;
 }
 
-/* A transfer may be released by another thread as soon as it has ended: so nothing is known of it
- * after the wait. */
+/* Brings a transfer forward. Another thread may release it as soon as it has ended: so nothing is
+ * known of it afterwards. */
+static void advance_unknown(umemTransfer *self) {
+  if (umemTransfer_state(self) == umemTransferMoving)
+    wait_for_change(&all.fewer, umemTransfer_for_ever);
+  else
+    advance(self, umemTransfer_for_ever);
+}
+
 static void leave_context(umemVirtual *ctx) {
   umemLock_acquire(&all.lock);
   for (umemTransfer *self; (self = transfer_of(ctx)) != NULL;) {
     if (umemTransfer_state(self) == umemTransferEnded) {
       self->failure.ctx = self->failure.adopter = NULL;
       remove_from_list(self);
-    } else if (umemTransfer_state(self) == umemTransferMoving) {
-      wait_for_change(&all.fewer, umemTransfer_for_ever);
     } else {
-      advance(self, umemTransfer_for_ever);
+      advance_unknown(self);
     }
   }
   while (umemTransfer_is_fed_to(ctx)) wait_for_change(&all.fewer, umemTransfer_for_ever);
   umemLock_release(&all.lock);
 }
 
+static void leave_block(umemVirtual *ctx, uintptr_t adr) {
+  umem_defer_cancel();
+  umemTransferBlock block = umemTransfer_block_at(ctx, adr);
+  umemLock_acquire(&all.lock);
+  for (umemTransfer *self; (self = umemTransfer_user_of(&block)) != NULL;) advance_unknown(self);
+  umemLock_release(&all.lock);
+}
+
 static void begin_child(void) {
   umemTransfer_forget_feeds();
+  umemTransfer_forget_uses();
   all.brief = all.lengthy = (umemTransferLine){NULL, NULL, 0};
   all.newest = NULL;
   all.servers = all.running = all.long_pieces = 0;
@@ -437,6 +453,7 @@ __attribute__((constructor(101))) static void open_all(void) {
   umemLock_init(&all.lock);
   umemLock_init_timed(&all.fewer);
   umem_leave_hook = leave_context;
+  umem_block_hook = leave_block;
   umem_exit_hook = close_at_exit;
   pthread_atfork(NULL, NULL, begin_child);
 }

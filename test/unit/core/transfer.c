@@ -535,6 +535,59 @@ SLOW_TEST(a_context_waits_for_its_transfers) {
   join_thread(thread);
 }
 
+/* ---- the end of a block ---- */
+
+static void free_plainly(void *ctx, uintptr_t adr) { umem_free(ctx, adr); }
+static void free_aligned(void *ctx, uintptr_t adr) { umem_aligned_free(ctx, adr); }
+static void free_moved(void *ctx, uintptr_t adr) {
+  umem_free(ctx, umem_realloc(ctx, adr, small, 1));
+}
+
+/* Runs, items and a list that write to the block from `at` on. */
+static umemTransfer *start_into(unsigned kind, umemVirtual *ctx, uintptr_t at) {
+  size_t const extents[] = {100};
+  ptrdiff_t const there[] = {10}, here[] = {-20};
+  umemLayout const layout = {sizeof layout, 10, 1, extents, there, here};
+  umemCopyItem const items[] = {{&ram, source, &file, target, 10}, {&slow, 64, ctx, at, 10}};
+  umemTransfer *transfer = NULL;
+  if (kind == 0) assert_ok(umem_start(&slow, 64, ctx, at, 1000, NULL, &transfer));
+  if (kind == 1) assert_ok(umem_start(&slow, 64, ctx, at, small - 1999, NULL, &transfer));
+  if (kind == 2)
+    assert_ok(umem_start_strided(&slow, 64, ctx, at + 99 * 20, &layout, NULL, &transfer));
+  if (kind == 3) assert_ok(umem_start_many(items, 2, NULL, &transfer));
+  return transfer;
+}
+
+/* Also where the context, as RAM, keeps no records of its blocks; of other blocks, and of offsets
+ * in other files, it does not wait for any. */
+SLOW_TEST(who_frees_a_block_waits_for_its_transfers) {
+  static void (*const frees[])(void *, uintptr_t) = {free_plainly, free_aligned, free_moved};
+  umemFile other;
+  umemStats stats;
+  assert_ok(umemFile_ctor(&other, NULL, "w+"));
+  assert_ok(umemStats_ctor(&stats, &ram));
+  umemVirtual *const places[] = {&ram.super, &file.super, &stats.super};
+  for (unsigned i = 0; i < 3 * 3 * 4; i++) {
+    umemVirtual *ctx = places[i % 3];
+    uintptr_t adr = umem_alloc(ctx, small), beside = umem_alloc(ctx, small);
+    uintptr_t elsewhere = umem_alloc(&other, large + 2 * small);
+    unsigned reads = slow.reads;
+    hold(true);
+    umemTransfer *transfer = start_into(i / 9, ctx, adr + (i / 9 ? 1999 : small - 1000));
+    await_reads(reads + 1);
+    umem_free(ctx, beside);
+    umem_free(&other, elsewhere);
+    assert_false(umemTransfer_poll(transfer));
+    pthread_t thread = start_thread(release_hold, NULL);
+    frees[i / 3 % 3](ctx, adr);
+    assert_true(umemTransfer_poll(transfer));
+    assert_ok(umemTransfer_release(transfer));
+    join_thread(thread);
+  }
+  umem_dtor(&stats);
+  umem_dtor(&other);
+}
+
 /* ---- descriptors ---- */
 
 static bool is_readable(int fd, int milliseconds) {

@@ -708,6 +708,20 @@ ORDER_TEST(a_context_waits_for_transfers_in_its_queue) {
   expect_ok(umemTransfer_release(transfer));
 }
 
+/* Memory of the queue goes in its order, all other after the queue has done the copy. */
+ORDER_TEST(who_frees_a_block_waits_unless_its_queue_does) {
+  uintptr_t adr = block_of(&a, n), to = umem_alloc(&pinned, n);
+  umemTransfer *transfer;
+  expect_ok(umem_set(&a, adr, 1, n));
+  expect_ok(umem_start(&a, adr, &pinned, to, n, NULL, &transfer));
+  umem_free(&a, adr);
+  assert_true(is_late(&a));
+  assert_int_equal(done_of(transfer), 0);
+  umem_free(&pinned, to);
+  assert_int_equal(done_of(transfer), n);
+  expect_ok(umemTransfer_release(transfer));
+}
+
 ORDER_TEST(transfers_are_no_part_of_a_capture) {
   umemTransfer *transfer;
   uintptr_t adr = block_of(&a, n);
