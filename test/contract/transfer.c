@@ -77,59 +77,150 @@ PAIR(ends_without_a_wait) {
   close_sides(&sides);
 }
 
-/* ---- many at a time, against a model ---- */
+/* ---- many at a time, of all three kinds, by several threads, against a model ---- */
 
-enum { slots = 12 };
+enum { slot_count = 12, worker_count = 3, most_items = 40 };
+typedef enum Kind { aRun, someItems, aList, kindCount } Kind;
 
+/* Copies items of width bytes, which begin each step bytes after the one before, inside of a part
+ * of the block of its own. */
 typedef struct Slot {
   umemTransfer *transfer;
-  size_t at, nbytes;
+  Kind kind;
+  size_t at, width, step, count;
+  uint8_t done[most_items / 8]; /* of a list, whose items are those from the last one on */
 } Slot;
 
-/* Ends a transfer, and does to the model what it has done. */
-static void end_slot(Sides *sides, Slot *slot, uint64_t *random) {
-  bool cancels = below(random, 4) == 0;
-  uint64_t done;
-  if (cancels) umemTransfer_cancel(slot->transfer);
-  if (below(random, 2)) umemTransfer_wait_for(slot->transfer, below(random, 100000));
-  umemStatusType status = umemTransfer_wait(slot->transfer);
-  assert_ok(umemTransfer_progress(slot->transfer, &done, NULL));
-  if (cancels && status == umemCancelledError)
-    expect_failure(sides->dst, umemCancelledError);
-  else
-    assert_int_equal(status, umemOK);
-  assert_true(done <= slot->nbytes && (done == slot->nbytes) == (status == umemOK));
-  memcpy(sides->model + slot->at, sides->bytes + slot->at, done);
-  assert_ok(umemTransfer_release(slot->transfer));
-  slot->transfer = NULL;
+/* Begins, and ends, transfers in an order of its own. */
+typedef struct Worker {
+  Sides *sides;
+  size_t first, end; /* its slots */
+  uint64_t random;
+  bool right; /* all so far: CMocka cannot leave a thread */
+} Worker;
+
+static umemStatusType start_kind(Sides const *sides, Slot *slot) {
+  umemVirtual *src = sides->src, *dst = sides->dst;
+  uintptr_t from = sides->from + slot->at, to = sides->to + slot->at;
+  ptrdiff_t const step[] = {(ptrdiff_t)slot->step};
+  umemLayout const layout = {sizeof layout, slot->width, 1, &slot->count, step, step};
+  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
+  umemCopyItem items[most_items];
+  if (slot->kind == aRun) return umem_start(src, from, dst, to, slot->width, NULL, &slot->transfer);
+  if (slot->kind == someItems)
+    return umem_start_strided(src, from, dst, to, &layout, NULL, &slot->transfer);
+  for (size_t i = 0; i < slot->count; i++) {
+    size_t at = (slot->count - 1 - i) * slot->step;
+    items[i] = (umemCopyItem){src, from + at, dst, to + at, slot->width};
+  }
+  options.done = slot->done;
+  return umem_start_many(items, slot->count, &options, &slot->transfer);
 }
 
-/* Each slot copies inside a part of the block of its own. */
-static void start_slot(Sides *sides, Slot *slot, size_t number, uint64_t *random) {
-  size_t part = sides->nbytes / slots;
-  slot->nbytes = 1 + below(random, part);
-  slot->at = number * part + below(random, part - slot->nbytes + 1);
-  slot->transfer = start(sides, slot->at, slot->nbytes);
+static void start_slot(Worker *worker, Slot *slot, size_t number) {
+  uint64_t *random = &worker->random;
+  size_t part = worker->sides->nbytes / slot_count;
+  slot->kind = (Kind)below(random, kindCount);
+  slot->count = slot->kind == aRun ? 1 : 1 + below(random, most_items);
+  slot->width = 1 + below(random, part / slot->count);
+  slot->step = slot->width + below(random, part / slot->count - slot->width + 1);
+  size_t length = (slot->count - 1) * slot->step + slot->width;
+  slot->at = number * part + below(random, part - length + 1);
+  worker->right = worker->right && start_kind(worker->sides, slot) == umemOK;
+}
+
+/* Whether item i is there, if so many bytes are. */
+static bool has_item(Slot const *slot, size_t i, uint64_t done) {
+  size_t bit = slot->count - 1 - i;
+  return slot->kind == aList ? slot->done[bit / 8] >> bit % 8 & 1 : done >= (i + 1) * slot->width;
+}
+
+/* Does to the model what was done; what nothing is known of is copied now. */
+static void copy_to_model(Worker *worker, Slot const *slot, uint64_t done) {
+  Sides *sides = worker->sides;
+  for (size_t i = 0; i < slot->count; i++) {
+    size_t at = slot->at + i * slot->step;
+    bool there = has_item(slot, i, done);
+    if (!there && slot->kind == aList)
+      there = umem_copy_to(sides->src, sides->from + at, sides->dst, sides->to + at, slot->width) ==
+              umemOK;
+    worker->right = worker->right && (there || slot->kind != aList);
+    if (there) memcpy(sides->model + at, sides->bytes + at, slot->width);
+  }
+}
+
+static void end_slot(Worker *worker, Slot *slot) {
+  uint64_t *random = &worker->random, done = 0, total = 0;
+  umemTransfer *transfer = slot->transfer;
+  bool cancels = below(random, 4) == 0, waits = below(random, 2);
+  if (cancels) umemTransfer_cancel(transfer);
+  if (waits) umemTransfer_wait_for(transfer, below(random, 100000));
+  umemStatusType status = umemTransfer_wait(transfer);
+  umemTransfer_progress(transfer, &done, &total);
+  worker->right = worker->right && umemTransfer_poll(transfer) &&
+                  (status == umemOK || (cancels && status == umemCancelledError)) &&
+                  total == slot->count * slot->width && (done == total) == (status == umemOK);
+  umem_thread_clear();
+  worker->right = umemTransfer_release(transfer) == umemOK && worker->right;
+  slot->transfer = NULL;
+  copy_to_model(worker, slot, done);
+}
+
+static void *start_and_end(void *argument) {
+  Worker *worker = argument;
+  Slot slots[slot_count] = {{.transfer = NULL}};
+  size_t rounds = (test_is_small() ? 4 : 10) * (worker->end - worker->first);
+  for (size_t i = 0; worker->right && i < rounds; i++) {
+    size_t k = worker->first + below(&worker->random, worker->end - worker->first);
+    if (slots[k].transfer)
+      end_slot(worker, &slots[k]);
+    else
+      start_slot(worker, &slots[k], k);
+  }
+  for (size_t k = worker->first; k < worker->end; k++)
+    if (slots[k].transfer) end_slot(worker, &slots[k]);
+  return NULL;
+}
+
+static void run_workers(Sides *sides, size_t count, uint64_t seed) {
+  pthread_t threads[worker_count];
+  Worker workers[worker_count];
+  for (size_t i = 0; i < count; i++) {
+    size_t first = slot_count / count * i;
+    workers[i] = (Worker){sides, first, first + slot_count / count, seed + i, true};
+    if (i) assert_int_equal(pthread_create(&threads[i], NULL, start_and_end, &workers[i]), 0);
+  }
+  start_and_end(&workers[0]);
+  for (size_t i = 1; i < count; i++) pthread_join(threads[i], NULL);
+  for (size_t i = 0; i < count; i++) assert_true(workers[i].right);
+  if (umem_get_status(sides->dst) == umemCancelledError) umem_clear_status(sides->dst);
 }
 
 PAIR(random_transfers_follow_the_model) {
-  Sides sides = open_sides(src->ctx, dst->ctx, slots * (test_is_small() ? 5000 : 100000));
-  Slot slot[slots] = {{NULL, 0, 0}};
-  uint64_t random = 7;
-  int rounds = test_is_small() ? 40 : 100;
-  for (int i = 0; i < rounds; i++) {
-    size_t k = below(&random, slots);
-    if (slot[k].transfer)
-      end_slot(&sides, &slot[k], &random);
-    else
-      start_slot(&sides, &slot[k], k, &random);
-  }
-  for (size_t k = 0; k < slots; k++)
-    if (slot[k].transfer) end_slot(&sides, &slot[k], &random);
+  bool shared = src->ctx->capabilities & dst->ctx->capabilities & umemConcurrent;
+  Sides sides = open_sides(src->ctx, dst->ctx, slot_count * (test_is_small() ? 5000 : 100000));
+  for (uint64_t seed = 7; seed < 9; seed++) run_workers(&sides, shared ? worker_count : 1, seed);
   settle(sides.src, sides.dst);
   assert_holds(sides.dst, sides.to, sides.model, sides.nbytes);
   assert_holds(sides.src, sides.from, sides.bytes, sides.nbytes);
   close_sides(&sides);
+}
+
+/* ---- the end of blocks ---- */
+
+/* No byte is copied from or to memory that may be that of others by then. */
+PAIR(who_frees_a_block_waits_for_its_transfers) {
+  for (int frees_source = 0; frees_source < 2; frees_source++) {
+    Sides sides = open_sides(src->ctx, dst->ctx, 300000);
+    umemVirtual *ctx = frees_source ? sides.src : sides.dst;
+    bool queued = ctx->capabilities & umemOrdered;
+    umemTransfer *transfer = start(&sides, 0, sides.nbytes);
+    umem_free(ctx, frees_source ? sides.from : sides.to);
+    if (!queued) expect_done(transfer, sides.nbytes);
+    assert_ok(umemTransfer_release(transfer));
+    *(frees_source ? &sides.from : &sides.to) = umem_null(ctx);
+    close_sides(&sides);
+  }
 }
 
 /* ---- items ---- */

@@ -65,7 +65,7 @@ char const *inject_call_name(InjectCall call) {
       [callLength] = "ftruncate",   [callDataSync] = "fdatasync", [callSync] = "fsync",
       [callMapSync] = "msync",      [callClose] = "close",        [callLock] = "flock",
       [callStat] = "fstat",         [callSeek] = "lseek",         [callThread] = "pthread_create",
-      [callProtect] = "mprotect",   [callRemap] = "mremap"};
+      [callProtect] = "mprotect",   [callRemap] = "mremap",       [callEvent] = "eventfd"};
   return names[call];
 }
 
@@ -385,7 +385,9 @@ FAILS(callSync, int, fsync, (int fd), (fd))
 FAILS(callSync, int, syncfs, (int fd), (fd))
 FAILS(callLock, int, flock, (int fd, int operation), (fd, operation))
 
-/* ---- threads ---- */
+/* ---- threads, and the ends of transfers ---- */
+
+WRAP(fails(callEvent), -1, int, eventfd, (unsigned first, int flags), (first, flags))
 
 WRAPPED(int, pthread_create,
         (pthread_t * thread, pthread_attr_t const *attributes, void *(*function)(void *),

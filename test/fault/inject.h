@@ -38,6 +38,7 @@ typedef enum InjectCall {
   callThread,   /* pthread_create */
   callProtect,  /* mprotect */
   callRemap,    /* mremap */
+  callEvent,    /* eventfd */
   inject_call_count,
   callNone = inject_call_count
 } InjectCall;

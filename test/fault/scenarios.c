@@ -1,3 +1,5 @@
+#include <poll.h>
+
 #include "fault/scenarios.h"
 #include "scenarios.h"
 #include "settings.h"
@@ -256,12 +258,35 @@ static void run_gather(Trial *t) {
   trial_free(t, t->ctx, adr);
 }
 
-static void run_gather_to_peer(Trial *t) {
+typedef umemStatusType CopyItems(Trial *t, uintptr_t from, uintptr_t to, umemLayout const *which);
+
+static umemStatusType copy_items(Trial *t, uintptr_t from, uintptr_t to, umemLayout const *which) {
+  return umem_copy_strided(t->ctx, from, t->peer, to, which);
+}
+
+/* Who waits looks at the descriptor. Without one the copy goes on all the same. */
+static umemStatusType transfer_items(Trial *t, uintptr_t from, uintptr_t to,
+                                     umemLayout const *which) {
+  umemTransfer *transfer = NULL;
+  umemStatusType status = umem_start_strided(t->ctx, from, t->peer, to, which, NULL, &transfer);
+  if (status != umemOK) return status;
+  int fd = umemTransfer_descriptor(transfer);
+  if (fd < 0) {
+    REQUIRE(t, umem_thread_status() == umemRuntimeError);
+    umem_thread_clear();
+    t->failures = umem_thread_failures();
+  }
+  if (fd >= 0) REQUIRE(t, poll(&(struct pollfd){fd, POLLIN, 0}, 1, 60000) == 1);
+  status = umemTransfer_wait(transfer);
+  umemTransfer_release(transfer);
+  return status;
+}
+
+static void gather_to_peer(Trial *t, CopyItems *copy) {
   uintptr_t adr = trial_block(t, before, section);
   uintptr_t other = peer_block(t, section);
   umemLayout const both = layout(gaps, gaps);
-  bool done =
-      STEP(t, umem_copy_strided(t->ctx, adr + first_item, t->peer, other + first_item, &both));
+  bool done = STEP(t, copy(t, adr + first_item, other + first_item, &both));
   inject_pause();
   REQUIRE(t, umem_copy_to(t->peer, other, &t->host, (uintptr_t)after, section) == umemOK);
   inject_resume();
@@ -274,6 +299,9 @@ static void run_gather_to_peer(Trial *t) {
   trial_free(t, t->peer, other);
   trial_free(t, t->ctx, adr);
 }
+
+static void run_gather_to_peer(Trial *t) { gather_to_peer(t, copy_items); }
+static void run_items_transfer_to_peer(Trial *t) { gather_to_peer(t, transfer_items); }
 
 /* ---- lists: neighbours, a gap, and a target before all others ---- */
 
@@ -488,6 +516,8 @@ Scenario const scenarios[] = {
     {"gather", NULL, umemReadable | usesWindows, scenarioUses, run_gather},
     {"gather to file", "file", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
     {"gather to fake", "fake", umemReadable | usesWindows, scenarioUses, run_gather_to_peer},
+    {"items transfer to file", "file", umemReadable | usesWindows, scenarioUses,
+     run_items_transfer_to_peer},
     {"list from host", NULL, umemWritable, scenarioUses, run_list_from_host},
     {"list to file", "file", umemReadable, scenarioUses, run_list_to_peer},
     {"list to fake", "fake", umemReadable, scenarioUses, run_list_to_peer},

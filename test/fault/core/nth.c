@@ -75,6 +75,7 @@ static Fault const faults[] = {
     {callStat, EINTR, dutyEither, dutyEither, TYPE(umemIOError), words, callNone},
     {callSeek, EIO, dutyDo, dutyDo, 0, noWords, callNone},
     {callThread, EAGAIN, dutyDo, dutyDo, 0, noWords, callNone},
+    {callEvent, EMFILE, dutyDo, dutyDo, 0, noWords, callNone},
 };
 
 static unsigned long reached[inject_call_count]; /* over all scenarios */

@@ -458,6 +458,33 @@ TEST_CASE(one_file_in_two_contexts_is_one_memory) {
   unlink(path);
 }
 
+static bool store_is_same(umemVirtual *one, umemVirtual *other) {
+  return one->vptr == other->vptr && ((Store *)one)->bytes == ((Store *)other)->bytes;
+}
+
+/* Their method says that what they call by the same address is the same byte. */
+TEST_CASE(contexts_that_know_their_like_are_one_memory) {
+  struct umemVtbl table = store_vtbl;
+  Store twin;
+  table.is_same_device = store_is_same;
+  construct(0);
+  store.super.vptr = &table;
+  twin = store;
+  umemVirtual_ctor(&twin.super, &store.host);
+  twin.super.vptr = &table;
+  twin.super.capabilities |= umemOffsets;
+  umemCopyItem items[] = {{&host, (uintptr_t)memory, &store, 100, 50},
+                          {&host, (uintptr_t)memory, &twin, 149, 10}};
+  assert_int_equal(umem_copy_many(items, 2, NULL), umemValueError);
+  assert_non_null(strstr(umem_thread_message(), "item 1: its target has bytes of the target of"));
+  umem_clear_status(&twin);
+  umem_thread_clear();
+  items[1].dst_adr++;
+  assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
+  umem_dtor(&twin);
+  destruct();
+}
+
 /* ---- progress ---- */
 
 enum { steps_room = 40 << 20, steps_piece = 64 << 10, steps_count = steps_room / steps_piece };
