@@ -272,7 +272,7 @@ MUTANTS = [
     c("cuda/cuda_stage.c", "    walk->skipped = 0;\n", "", "a piece of a list begins in the middle of each run",
       first=("contract.many",)),
     c("core/many.c", "                umem_cpu_writes(job->dst);", "                true;",
-      "several threads write to a file"),
+      "several threads write to a file", first=("unit.many",)),
     c("core/copy.c", "umem_validate(to, dst_adr, nbytes, umemWritable)", "umem_validate(to, dst_adr, nbytes, umemReadable)",
       "copies to what is only read"),
     c("core/plan.c", "chunks->nbytes / chunks->chunk + (chunks->nbytes % chunks->chunk != 0);", "chunks->nbytes / chunks->chunk;",

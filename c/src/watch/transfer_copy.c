@@ -101,8 +101,12 @@ static void keep_layout(umemTransfer *self, umemLayout const *layout) {
   if (layout->dst_strides) memcpy(dst, layout->dst_strides, rank * sizeof *dst);
 }
 
-static bool watch(umemTransfer *self, umemRoute *route) {
-  if (!self->src || (!route && !__atomic_load_n(&umem_sink, __ATOMIC_RELAXED))) return true;
+/* The ledger has a record for each pair of contexts: it notes pieces of a list of several pairs by
+ * themselves. */
+static bool watch(umemTransfer *self, umemRoute *route, umemTransferList const *list) {
+  bool notes =
+      __atomic_load_n(&umem_sink, __ATOMIC_RELAXED) && !(list && list->list.pairs.count > 1);
+  if (!self->src || (!route && !notes)) return true;
   umemTransferWatch *watch = self->watch = malloc(sizeof *watch);
   if (!watch) return false;
   watch->route = route;
@@ -149,7 +153,7 @@ umemTransfer *umemTransfer_make(umemTransferStart const *given, size_t nbytes,
     self->queues = list ? list->queues : &self->own;
     umemLock_init_timed(&self->changed);
     keep_layout(self, layout);
-    if (watch(self, given->route)) {
+    if (watch(self, given->route, list)) {
       self->staged = list ? is_list_staged(list) : umem_is_staged(self->src, self->dst);
       self->list = list;
       if (list) self->src = self->dst = NULL;

@@ -49,6 +49,33 @@ LEDGER_TEST(the_ledger_sums_up) {
   assert_true(records[0].seconds >= records[1].seconds);
 }
 
+/* A transfer is one call. The items of each pair of contexts of a list are one. */
+LEDGER_TEST(transfers_and_lists_are_summed_up) {
+  umemLedgerRecord records[4];
+  umemTransfer *transfer;
+  uintptr_t a = block_of(&file, 100), b = block_of(&host, 100);
+  umemCopyItem const items[] = {{&file, a + 50, &host, b + 50, 20},
+                                {&host, b + 10, &file, a, 30},
+                                {&file, a + 80, &host, b + 80, 10}};
+  umem_ledger_clear();
+  assert_int_equal(umem_ledger_start(), umemOK);
+  assert_int_equal(umem_start(&file, a, &host, b, 100, NULL, &transfer), umemOK);
+  assert_int_equal(umemTransfer_release(transfer), umemOK);
+  assert_int_equal(umem_copy_many(items, 3, NULL), umemOK);
+  assert_int_equal(umem_start_many(items, 3, NULL, &transfer), umemOK);
+  assert_int_equal(umemTransfer_release(transfer), umemOK);
+  umem_ledger_stop();
+  uint64_t reads = 0, writes = 0, calls = 0;
+  for (size_t k = read_ledger(records, 4); k-- > 0; calls += records[k].calls) {
+    bool is_read = !strcmp(records[k].src.kind, "file");
+    *(is_read ? &reads : &writes) += records[k].bytes;
+    assert_string_equal(records[k].dst.kind, is_read ? "host" : "file");
+    assert_int_equal(records[k].failed, 0);
+  }
+  assert_true(reads == 100 + 2 * 30 && writes == 2 * 30);
+  assert_int_equal(calls, 5);
+}
+
 LEDGER_TEST(reading_checks_its_arguments) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;

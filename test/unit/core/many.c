@@ -136,15 +136,18 @@ TEST_CASE(neighbours_are_one_call_in_the_order_of_the_source) {
 TEST_CASE(writes_are_in_the_order_of_the_target) {
   construct(umemConcurrent);
   umemCopyItem items[100];
+  size_t const length = 80000;
+  umem_set_threads(4);
   for (size_t i = 0; i < 100; i++)
-    items[i] =
-        (umemCopyItem){&host, (uintptr_t)memory + i * 100, &store, (i * 37 % 100) * 8000, 99};
+    items[i] = (umemCopyItem){&host, (uintptr_t)memory + i * length, &store,
+                              (i * 37 % 100) * length, length - 1};
   assert_int_equal(umem_copy_many(items, 100, NULL), umemOK);
   assert_int_equal(store.calls, 100);
   for (size_t i = 0; i < 100; i++) {
-    assert_int_equal(store.at[i], i * 8000);
+    assert_int_equal(store.at[i], i * length);
     assert_true(pthread_equal(store.threads[i], pthread_self())); /* files take one writer */
   }
+  umem_set_threads(0);
   destruct();
 }
 

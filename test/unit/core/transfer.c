@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 
 #include "base/thread.h"
@@ -595,6 +596,15 @@ static bool is_readable(int fd, int milliseconds) {
   return poll(&one, 1, milliseconds) == 1 && one.revents & POLLIN;
 }
 
+static bool is_shown_by_epoll(int fd, int milliseconds) {
+  struct epoll_event event = {.events = EPOLLIN};
+  int set = epoll_create1(EPOLL_CLOEXEC);
+  assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
+  int count = epoll_wait(set, &event, 1, milliseconds);
+  close(set);
+  return count == 1;
+}
+
 SLOW_TEST(a_descriptor_shows_the_end) {
   hold(true);
   umemTransfer *transfer = start_slow(small);
@@ -602,7 +612,9 @@ SLOW_TEST(a_descriptor_shows_the_end) {
   assert_true(fd >= 0);
   assert_int_equal(umemTransfer_descriptor(transfer), fd);
   assert_false(is_readable(fd, 1));
+  assert_false(is_shown_by_epoll(fd, 1));
   hold(false);
+  assert_true(is_shown_by_epoll(fd, 60000));
   assert_true(is_readable(fd, 60000));
   assert_true(umemTransfer_poll(transfer));
   assert_ok(umemTransfer_release(transfer));
