@@ -36,14 +36,8 @@ typedef struct umemCurlVersion {
 
 enum { umemCurlOldest = 0x074200 };
 
-enum { /* of features */
-       umemCurlHasTls = 1 << 2,
-       umemCurlHasHttp2 = 1 << 16
-};
-
 enum { /* CURLcode */
        umemCurlOK = 0,
-       umemCurlFailedInit = 2,
        umemCurlNoProxy = 5,
        umemCurlNoHost = 6,
        umemCurlNoConnection = 7,
@@ -53,7 +47,6 @@ enum { /* CURLcode */
        umemCurlNoMemory = 27,
        umemCurlTimedOut = 28,
        umemCurlTlsConnect = 35,
-       umemCurlUnknownOption = 48,
        umemCurlGotNothing = 52,
        umemCurlSendError = 55,
        umemCurlReceiveError = 56,
@@ -71,12 +64,10 @@ enum { /* CURLoption */
        umemCurlOptUpload = 46,
        umemCurlOptFollow = 52,
        umemCurlOptHttpGet = 80,
-       umemCurlOptTimeoutMs = 155,
        umemCurlOptConnectMs = 156,
        umemCurlOptProtocols = 181,
        umemCurlOptKeepAlive = 213,
        umemCurlOptExpectMs = 227,
-       umemCurlOptPipeWait = 237,
        umemCurlOptUploadBuffer = 280,
        umemCurlOptNoConnectHeaders = 265,
        umemCurlOptWriteData = 10001,
@@ -106,7 +97,6 @@ enum { /* CURLoption */
 
 enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_READFUNC_... */
        umemCurlMultiConnections = 6,
-       umemCurlMultiStreams = 16,
        umemCurlAuthBasic = 1 << 0,
        umemCurlAuthBearer = 1 << 6,
        umemCurlHttp11 = 2,
@@ -120,7 +110,6 @@ enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_
 enum { /* CURLINFO */
        umemCurlInfoPrivate = 0x100015,
        umemCurlInfoRedirect = 0x10001f,
-       umemCurlInfoStatus = 0x200002,
        umemCurlInfoRetryAfter = 0x600039
 };
 

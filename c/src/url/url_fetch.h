@@ -104,7 +104,6 @@ typedef struct umemFetchCall {
   size_t body_size;
   char *answer; /* gets the first bytes of the body, and a zero; NULL: they are dropped */
   size_t answer_size;
-  bool once;          /* is not sent again if the server may have done it */
   char const *wanted; /* a header of the answer, whose value goes to found; NULL: none */
   /* Set by umemFetch_call: */
   char found[64]; /* "": there is none, or it is longer */

@@ -516,8 +516,7 @@ static uint64_t backoff_of(umemLane *lane, umemSlot const *slot) {
 
 /* Sends the request again later, or records why not: for cause, or for the status of the answer. */
 static bool again(umemLane *lane, umemSlot *slot, umemStatusType type, char const *cause) {
-  bool lost = slot->call && slot->call->once;
-  if (slot->attempts >= lane->fetch->options.retries || lost)
+  if (slot->attempts >= lane->fetch->options.retries)
     return cause ? fail(slot, type, cause) : fail_with_status(slot);
   slot->wake = umemFetch_now() + backoff_of(lane, slot);
   slot->attempts++;
