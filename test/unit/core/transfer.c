@@ -69,6 +69,7 @@ typedef struct Slow {
   bool held, fails;
   size_t most;      /* bytes of the largest read */
   unsigned threads; /* that a copy in the last read would have */
+  unsigned brief;   /* the number of the last read of `small` bytes */
 } Slow;
 
 static uintptr_t slow_alloc(umemVirtual *ctx, size_t nbytes) { return (void)ctx, (void)nbytes, 64; }
@@ -81,7 +82,8 @@ static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
   __atomic_store_n(&self->threads, threads, __ATOMIC_RELAXED);
   if (nbytes > __atomic_load_n(&self->most, __ATOMIC_RELAXED))
     __atomic_store_n(&self->most, nbytes, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&self->reads, 1, __ATOMIC_RELEASE);
+  unsigned number = __atomic_add_fetch(&self->reads, 1, __ATOMIC_RELEASE);
+  if (nbytes == small) __atomic_store_n(&self->brief, number, __ATOMIC_RELAXED);
   while (__atomic_load_n(&self->held, __ATOMIC_ACQUIRE)) usleep(100);
   if (__atomic_load_n(&self->fails, __ATOMIC_ACQUIRE))
     umemVirtual_fail(ctx, umemIOError, "it is broken");
@@ -232,6 +234,21 @@ TEST(short_ones_are_served_while_long_ones_go_on) {
   for (size_t i = 0; i < count; i++) left += !umemTransfer_poll(lengthy[i]);
   assert_true(left > 0);
   for (size_t i = 0; i < count; i++) assert_ok(umemTransfer_release(lengthy[i]));
+  assert_ok(umemTransfer_release(brief));
+}
+
+/* The lone server does at most one piece of the long one before. */
+SLOW_TEST(a_short_one_passes_a_long_one_that_waits) {
+  assert_ok(umem_set_threads(2));
+  hold(true);
+  umemTransfer *held = start_slow(1000);
+  await_reads(1);
+  umemTransfer *lengthy = start_slow(large), *brief = start_slow(small);
+  hold(false);
+  while (!umemTransfer_poll(brief)) usleep(100);
+  assert_in_range(slow.brief, 2, 3);
+  assert_ok(umemTransfer_release(held));
+  assert_ok(umemTransfer_release(lengthy));
   assert_ok(umemTransfer_release(brief));
 }
 
