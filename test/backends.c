@@ -134,9 +134,7 @@ umemStatusType backend_log(umemStatusType (*construct)(umemLog *, void *, umemLo
                            void *ctx, void *upstream) {
   char path[BACKEND_PATH_SIZE];
   if (!backend_temp_file(path)) return umemIOError;
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = path;
-  options.max_bytes = 1 << 16;
+  umemLogOptions options = {.size = sizeof options, .filename = path, .max_bytes = 1 << 16};
   umemStatusType status = construct(ctx, upstream, &options);
   unlink(path);
   return status;
@@ -172,9 +170,8 @@ static void give_malloc(void *user, void *block, size_t nbytes, size_t alignment
 }
 
 static umemStatusType make_malloc(void *ctx, void *upstream) {
-  umemExternalOptions options = UMEM_EXTERNAL_OPTIONS_INIT;
-  options.allocate = get_malloc;
-  options.deallocate = give_malloc;
+  umemExternalOptions options = {
+      .size = sizeof options, .allocate = get_malloc, .deallocate = give_malloc};
   return umemExternal_ctor(ctx, upstream, &options);
 }
 

@@ -32,8 +32,6 @@
 
 #include "several.h"
 
-#define UNUSED __attribute__((unused))
-
 enum { casesMost = 128 };
 
 /* How many there are. A test may lower it: the last ones are left out then. */

@@ -4,6 +4,8 @@
 
 #include <umem.h>
 
+#include "scoped.h"
+
 static inline void free_blocks(void *ctx, uintptr_t const *adr, size_t count) {
   for (size_t i = 0; i < count; i++) umem_free(ctx, adr[i]);
 }
@@ -14,6 +16,9 @@ static inline void forget_contexts(void *const *contexts, size_t count) {
   for (size_t i = 0; i < count; i++) umem_clear_status(contexts[i]);
   umem_thread_clear();
 }
+
+/* For SCOPED. */
+static inline void release_array(umemArray *const *array) { umemArray_release(*array); }
 
 /* Frees these blocks of ctx. */
 #define FREE(ctx, ...)                                                                             \

@@ -87,12 +87,11 @@ static void open_and_check(Backend const *row, char const *path, char const *mod
 }
 
 ONCE(what_may_only_be_read_is_never_written) {
-  char path[BACKEND_PATH_SIZE];
+  SCOPED(unlink_path) char path[BACKEND_PATH_SIZE];
   make_file(path);
   for (Backend const *row = backends; row < backends + backend_count; row++)
     if (row->at && !setting_leaves_out(row->name)) open_and_check(row, path, "r", check_read_only);
   expect_file(path, 1);
-  unlink(path);
 }
 
 /* Some must open a file for reading too, whatever they allow afterwards. */

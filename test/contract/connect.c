@@ -19,7 +19,7 @@ static void expect_blocks(Place const *place, BackendRecords before) {
 PAIR(pairs_an_address) {
   size_t const alignments[] = {0, 1, 64, 4096, (size_t)1 << 20};
   uintptr_t from = umem_aligned_alloc(src->ctx, (size_t)1 << 20, nbytes);
-  unsigned char *bytes = new_bytes(nbytes, 4);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 4);
   put(src->ctx, from, bytes, nbytes);
   BackendRecords src_before = records_of(src), dst_before = records_of(dst);
   for (size_t i = 0; i < sizeof alignments / sizeof *alignments; i++) {
@@ -34,7 +34,6 @@ PAIR(pairs_an_address) {
     assert_holds(src->ctx, from, bytes, nbytes);
   }
   umem_aligned_free(src->ctx, from);
-  free(bytes);
 }
 
 /* Two places with equal numbers for addresses are still two places. */
@@ -45,9 +44,8 @@ PAIR(a_new_block_is_a_copy) {
   assert_ok(umem_set(dst->ctx, to, 0, nbytes));
   assert_ok(umem_synchronize(dst->ctx));
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 64));
-  unsigned char *bytes = new_bytes(nbytes, 4);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 4);
   assert_holds(src->ctx, from, bytes, nbytes);
-  free(bytes);
   umem_free(src->ctx, from);
 }
 
@@ -180,9 +178,8 @@ static void open_pair(Pair *it, Place const *src, Place const *dst) {
 }
 
 static void close_pair(Pair *it, Place const *src) {
-  unsigned char *bytes = new_bytes(nbytes, 4);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 4);
   assert_holds(src->ctx, it->from, bytes, nbytes);
-  free(bytes);
   umem_free(src->ctx, it->from);
   DESTRUCT(&it->src, &it->dst);
 }

@@ -37,8 +37,6 @@ typedef struct ContractTest {
   unsigned capabilities, traits;
 } ContractTest;
 
-#define UNUSED __attribute__((unused))
-
 /* Whether the context can be written after a flush. */
 static inline bool lasts(Place const *place) { return !(place->row->traits & backendMade); }
 

@@ -47,14 +47,13 @@ PAIR(copies_at_any_offset) {
 /* Long enough for the route that reads ahead. */
 PAIR(copies_many_chunks) {
   size_t nbytes = 2 * test_large_size() + 12345;
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1), to = new_block(dst->ctx, nbytes);
   assert_ok(umem_copy_to(src->ctx, from, dst->ctx, to, nbytes));
   settle(src->ctx, dst->ctx);
   assert_holds(dst->ctx, to, bytes, nbytes);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
-  free(bytes);
 }
 
 SINGLE(copies_inside_one_context) {
@@ -72,7 +71,7 @@ SINGLE(copies_inside_one_context) {
 /* The test waits for nothing between these: a context that queues its work must keep its order. */
 PAIR(a_chain_of_copies_keeps_its_order) {
   enum { nbytes = 3000 };
-  unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
+  SCOPED(free_bytes) unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
   uintptr_t c = new_block(src->ctx, nbytes);
   assert_ok(umem_copy_to(&test_host, (uintptr_t)first, src->ctx, a, nbytes));
@@ -87,8 +86,6 @@ PAIR(a_chain_of_copies_keeps_its_order) {
   assert_holds(src->ctx, a, second, nbytes);
   assert_holds(src->ctx, c, first, nbytes);
   FREE(src->ctx, a, c);
-  free(first);
-  free(second);
 }
 
 PAIR(no_bytes_are_no_op_anywhere) {
@@ -135,18 +132,16 @@ static void expect_refused(Refusal const *refusal, uintptr_t src_adr, uintptr_t 
 }
 
 PAIR(null_is_a_value_error) {
-  Refusal it = begin_refusal(src, dst);
+  SCOPED(end_refusal) Refusal it = begin_refusal(src, dst);
   expect_refused(&it, umem_null(it.src), it.to, 10, it.src, umemValueError);
   expect_refused(&it, it.from, umem_null(it.dst), 10, it.dst, umemValueError);
-  end_refusal(&it);
 }
 
 PAIR(overflow_is_a_value_error) {
-  Refusal it = begin_refusal(src, dst);
+  SCOPED(end_refusal) Refusal it = begin_refusal(src, dst);
   expect_refused(&it, UINTPTR_MAX - 5, it.to, 10, it.src, umemValueError);
   expect_refused(&it, it.from, UINTPTR_MAX - 5, 10, it.dst, umemValueError);
   expect_refused(&it, it.from + 50, it.to, SIZE_MAX - 20, it.src, umemValueError);
-  end_refusal(&it);
 }
 
 PAIR(writes_outside_of_a_block_are_index_errors) {
@@ -161,10 +156,9 @@ PAIR(writes_outside_of_a_block_are_index_errors) {
 }
 
 PAIR(reads_past_the_end_are_index_errors) {
-  Refusal it = begin_refusal(src, dst);
+  SCOPED(end_refusal) Refusal it = begin_refusal(src, dst);
   if (src->row->traits & backendKeepsRecords)
     expect_refused(&it, it.from + ((uintptr_t)1 << 40), it.to, 10, it.src, umemIndexError);
-  end_refusal(&it);
 }
 
 SUITE(copy)

@@ -205,7 +205,7 @@ PAIR(neighbours_in_several_blocks) {
 /* The test waits for nothing between these, but for transfers that are in no queue. */
 static void keep_order(Place const *src, Place const *dst, bool starts) {
   enum { nbytes = 3000, half = nbytes / 2 };
-  unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
+  SCOPED(free_bytes) unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
   uintptr_t c = new_block(src->ctx, nbytes);
   umemCopyItem const there[] = {{src->ctx, a + half, dst->ctx, b + half, nbytes - half},
@@ -237,8 +237,6 @@ static void keep_order(Place const *src, Place const *dst, bool starts) {
   assert_holds(src->ctx, c, first + half, half);
   assert_holds(src->ctx, c + half, first, half);
   FREE(src->ctx, a, c);
-  free(first);
-  free(second);
 }
 
 PAIR(a_list_keeps_the_order_of_queues) {
@@ -249,8 +247,7 @@ PAIR(a_list_keeps_the_order_of_queues) {
 ONCE(no_items_are_a_no_op) {
   for (int starts = 0; starts < 2; starts++) {
     size_t failed = 77;
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.failed = &failed;
+    umemCopyManyOptions options = {.size = sizeof options, .failed = &failed};
     assert_ok(copy_list(starts, NULL, 0, &options));
     assert_int_equal(failed, 0);
   }
@@ -262,8 +259,7 @@ PAIR(items_of_no_bytes_are_done) {
     items[i] = (umemCopyItem){src->ctx, umem_null(src->ctx), dst->ctx, 0, 0};
   for (int starts = 0; starts < 2; starts++) {
     uint8_t done[2] = {0x55, 0x55};
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.done = done;
+    umemCopyManyOptions options = {.size = sizeof options, .done = done};
     BackendRecords before = records_of(dst);
     assert_ok(copy_list(starts, items, 9, &options));
     assert_int_equal(done[0], 0xff);
@@ -274,15 +270,13 @@ PAIR(items_of_no_bytes_are_done) {
 
 /* Also where the memory is that of a rank of MPI that has died. */
 SINGLE(lists_go_there_and_back) {
-  Pieces there = new_pieces(&test_host.super, ctx, 3000, 100, 8);
-  Pieces back = new_pieces(ctx, &test_host.super, 3000, 100, 9);
+  SCOPED(end_pieces) Pieces there = new_pieces(&test_host.super, ctx, 3000, 100, 8);
+  SCOPED(end_pieces) Pieces back = new_pieces(ctx, &test_host.super, 3000, 100, 9);
   for (int starts = 0; starts < 2; starts++) {
     assert_ok(copy_list(starts, there.items, there.count, NULL));
     assert_ok(copy_list(starts, back.items, back.count, NULL));
   }
   settle(ctx, ctx);
-  end_pieces(&there);
-  end_pieces(&back);
 }
 
 /* ---- refused lists: nothing has changed ---- */
@@ -295,9 +289,7 @@ static void expect_refused(umemCopyItem const *items, size_t count, umemVirtual 
   for (int starts = 0; starts < 2; starts++) {
     uint8_t done[1] = {0xff};
     size_t failed = 77;
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.done = done;
-    options.failed = &failed;
+    umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
     assert_int_equal(copy_list(starts, items, count, &options), type);
     assert_non_null(strstr(umem_thread_message(),
                            starts ? "umem_start_many: item 1: " : "umem_copy_many: item 1: "));
@@ -390,9 +382,7 @@ static void fail_at_item(Place const *src, Place const *dst, bool starts) {
   uint8_t done[3] = {0};
   size_t failed = 77;
   unsigned char bytes[count * size], expected[count * size];
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   for (size_t i = 0; i < count; i++)
     items[i] =
         (umemCopyItem){src->ctx, from + i * size, dst->ctx, to + (count - 1 - i) * size, size};
@@ -430,9 +420,7 @@ PAIR(a_failure_among_neighbours_names_the_item) {
   uint8_t done[2] = {0};
   size_t failed = 77;
   unsigned char bytes[whole];
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   for (size_t i = 0; i < count; i++)
     items[i] = (umemCopyItem){src->ctx, from + i * size, dst->ctx, to + i * size, size};
   assert_int_equal(umem_copy_many(items, count, &options), umemIndexError);
@@ -449,8 +437,7 @@ PAIR(a_failure_among_neighbours_names_the_item) {
 PAIR(a_list_names_its_route) {
   enum { size = 1000 };
   umemRoute route = UMEM_ROUTE_INIT;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.route = &route;
+  umemCopyManyOptions options = {.size = sizeof options, .route = &route};
   uintptr_t from = new_filled_block(src->ctx, size, 1), to = new_block(dst->ctx, size);
   umemCopyItem const items[] = {{src->ctx, from, dst->ctx, to + 500, 300},
                                 {src->ctx, from + 600, dst->ctx, to, 400}};
@@ -500,11 +487,11 @@ PAIR(a_list_reports_how_far_it_is) {
     Steps steps = {.pieces = &it, .done = done, .cancel_at = UINT64_MAX, .right = true};
     for (size_t i = 0; i < it.count; i++) steps.total += it.items[i].nbytes;
     if (cancels) steps.cancel_at = 1000;
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.done = done;
-    options.progress = look_at_items;
-    options.user = &steps;
-    options.step = 500;
+    umemCopyManyOptions options = {.size = sizeof options,
+                                   .done = done,
+                                   .progress = look_at_items,
+                                   .user = &steps,
+                                   .step = 500};
     assert_int_equal(umem_copy_many(it.items, it.count, &options),
                      cancels ? umemCancelledError : umemOK);
     if (cancels) expect_failure(dst->ctx, umemCancelledError);
@@ -540,8 +527,8 @@ ONCE(arguments_that_make_no_sense_are_refused) {
 
 /* What the bits say of a list that was cancelled is there, and the others can be copied then. */
 PAIR(a_list_that_was_cancelled_says_what_is_done) {
-  Pieces it = new_pieces(src->ctx, dst->ctx, test_large_size() / 2, 10000, 6);
-  uint8_t *done = calloc(it.count / 8 + 1, 1);
+  SCOPED(end_pieces) Pieces it = new_pieces(src->ctx, dst->ctx, test_large_size() / 2, 10000, 6);
+  SCOPED(free_bytes) uint8_t *done = calloc(it.count / 8 + 1, 1);
   umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   umemTransfer *transfer;
   uint64_t bytes, there = 0;
@@ -563,8 +550,6 @@ PAIR(a_list_that_was_cancelled_says_what_is_done) {
   assert_true(there <= bytes && (rest == 0) == (status == umemOK));
   assert_ok(umem_copy_many(it.items, rest, NULL));
   settle(src->ctx, dst->ctx);
-  free(done);
-  end_pieces(&it);
 }
 
 SUITE(many)

@@ -47,7 +47,7 @@ PAIR(wait_hands_a_buffer_on) {
   enum { nbytes = 10000 };
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1),
             to = new_filled_block(dst->ctx, nbytes, 2);
-  unsigned char *buffer = new_bytes(nbytes, 3), *expected = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *buffer = new_bytes(nbytes, 3), *expected = new_bytes(nbytes, 1);
   assert_ok(umem_copy_to(src->ctx, from, &test_host, (uintptr_t)buffer, nbytes));
   assert_ok(umem_wait(dst->ctx, src->ctx));
   assert_ok(umem_copy_from(dst->ctx, to, &test_host, (uintptr_t)buffer, nbytes));
@@ -58,8 +58,6 @@ PAIR(wait_hands_a_buffer_on) {
   assert_holds(dst->ctx, to, expected, nbytes);
   memset(expected, 0x11, nbytes);
   assert_memory_equal(buffer, expected, nbytes);
-  free(buffer);
-  free(expected);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
@@ -120,8 +118,8 @@ PAIR(a_copy_comes_before_later_work) {
 /* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
 SINGLE(work_is_done_in_order) {
   enum { nbytes = 2000 };
-  unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
-  unsigned char *third = malloc(nbytes);
+  SCOPED(free_bytes) unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
+  SCOPED(free_bytes) unsigned char *third = malloc(nbytes);
   uintptr_t a = new_block(ctx, nbytes), b = new_block(ctx, nbytes);
   for (int round = 0; round < 30; round++) {
     assert_ok(umem_copy_from(ctx, a, &test_host, (uintptr_t)first, nbytes));
@@ -136,15 +134,12 @@ SINGLE(work_is_done_in_order) {
   memset(first, 29, 5);
   assert_memory_equal(third, first, nbytes);
   FREE(ctx, a, b);
-  free(first);
-  free(second);
-  free(third);
 }
 
 /* Blocks are freed behind the work that uses them. */
 SINGLE(a_free_waits_for_its_turn) {
   enum { nbytes = 5000 };
-  unsigned char *bytes = new_bytes(nbytes, 1), *found = calloc(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1), *found = calloc(nbytes, 1);
   uintptr_t adr = new_block(ctx, nbytes);
   assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
   assert_ok(umem_copy_to(ctx, adr, &test_host, (uintptr_t)found, nbytes));
@@ -154,13 +149,11 @@ SINGLE(a_free_waits_for_its_turn) {
   assert_ok(umem_synchronize(ctx));
   assert_memory_equal(found, bytes, nbytes);
   umem_free(ctx, other);
-  free(bytes);
-  free(found);
 }
 
 PAIR(connect_waits) {
   enum { nbytes = 5000 };
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_block(src->ctx, nbytes);
   assert_ok(umem_copy_from(src->ctx, from, &test_host, (uintptr_t)bytes, nbytes));
   uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 64);
@@ -173,24 +166,21 @@ PAIR(connect_waits) {
   assert_holds(dst->ctx, again, bytes, nbytes);
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, again, 64));
   umem_free(src->ctx, from);
-  free(bytes);
 }
 
 /* Also where nothing needs to be copied. */
 SINGLE(connect_waits_in_one_memory) {
   enum { nbytes = 5000 };
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t adr = new_block(ctx, nbytes);
   assert_ok(umem_copy_from(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
   assert_true(umem_connect(ctx, adr, nbytes, ctx, 1) == adr);
   fill_bytes(bytes, nbytes, 2); /* nobody reads it any more */
   assert_ok(umem_copy_to(ctx, adr, &test_host, (uintptr_t)bytes, nbytes));
   assert_ok(umem_disconnect(ctx, adr, ctx, adr, 1));
-  unsigned char *expected = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *expected = new_bytes(nbytes, 1);
   assert_memory_equal(bytes, expected, nbytes); /* it has been written */
   umem_free(ctx, adr);
-  free(bytes);
-  free(expected);
 }
 
 /* What fails after its call has returned is reported by umem_synchronize. */

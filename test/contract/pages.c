@@ -1,9 +1,8 @@
 /* pages.c - umem/virtual.h: umemPages, memory that is mapped page by page. */
 #include "contract.h"
 
-#include <pthread.h>
-
 #include "core/context.h"
+#include "workers.h"
 
 enum { room = 6 }; /* pages of a range */
 
@@ -225,7 +224,7 @@ EACH_SIZE(pages_move_far) {
 /* Their neighbours keep what they hold. */
 EACH_SIZE(others_keep_their_bytes) {
   enum { n = 100000 };
-  unsigned char *bytes = new_bytes(n, 12);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(n, 12);
   map(range, 0, 3);
   put(range->ctx, page(range, 2) - n, bytes, n);
   move(range, 0, 3, 1);
@@ -237,17 +236,15 @@ EACH_SIZE(others_keep_their_bytes) {
   unmap(range, 5, 1);
   assert_holds(range->ctx, page(range, 2) - n, bytes, n);
   unmap(range, 1, 1);
-  free(bytes);
 }
 
 static void expect_zeros(Range const *range, size_t first, size_t count) {
   umemVirtual *ctx = range->ctx;
   size_t const nbytes = count * range->page;
-  unsigned char *bytes = malloc(nbytes);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(nbytes);
   assert_non_null(bytes);
   get(ctx, page(range, first), bytes, nbytes);
   assert_true(bytes[0] == 0 && !memcmp(bytes, bytes + 1, nbytes - 1));
-  free(bytes);
 }
 
 /* Also pages that have been mapped before; the others keep their bytes. */
@@ -275,7 +272,7 @@ PAIR_WITH(pages_are_copied_like_blocks, backendHasPages) {
   enum { n = 50000 };
   Range range;
   if (!begin_range(&range, src->ctx, 0)) return;
-  unsigned char *bytes = new_bytes(n, 13);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(n, 13);
   map(&range, 0, 1);
   map(&range, 1, 1);
   uintptr_t adr = page(&range, 1) - n / 2, block = new_block(dst->ctx, n);
@@ -290,7 +287,6 @@ PAIR_WITH(pages_are_copied_like_blocks, backendHasPages) {
   assert_holds(src->ctx, adr, bytes, n);
   umem_free(dst->ctx, block);
   unmap(&range, 0, 2);
-  free(bytes);
   end_range(&range);
 }
 
@@ -315,18 +311,12 @@ static void *work_in_part(void *argument) {
         umem_synchronize(range->ctx) == umemOK && pages->move(range->ctx, adr, adr + n, n) == n &&
         umem_set(range->ctx, adr + n, i, 1000) == umemOK &&
         umem_synchronize(range->ctx) == umemOK && pages->unmap(range->ctx, adr + n, n) == n;
-  return NULL;
+  return part->good ? NULL : part;
 }
 
 EACH_SIZE(threads_map_pages_of_one_range) {
-  pthread_t threads[3];
-  Part parts[3];
-  for (size_t i = 0; i < 3; i++) {
-    parts[i] = (Part){range, 2 * i, false};
-    assert_int_equal(pthread_create(&threads[i], NULL, work_in_part, &parts[i]), 0);
-  }
-  for (size_t i = 0; i < 3; i++) pthread_join(threads[i], NULL);
-  for (size_t i = 0; i < 3; i++) assert_true(parts[i].good);
+  Part parts[] = {{range, 0, false}, {range, 2, false}, {range, 4, false}};
+  run_at_once(3, work_in_part, parts, sizeof *parts);
 }
 
 /* Adaptors, for example, would not see the pages of their upstream. */

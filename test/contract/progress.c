@@ -50,11 +50,10 @@ typedef struct Blocks {
 } Blocks;
 
 static void fill_destination(Blocks *blocks) {
-  unsigned char *other = malloc(blocks->size);
+  SCOPED(free_bytes) unsigned char *other = malloc(blocks->size);
   assert_non_null(other);
   memset(other, 0xee, blocks->size);
   put(blocks->dst, blocks->to, other, blocks->size);
-  free(other);
 }
 
 /* The copies of the tests leave the last byte out. */
@@ -89,13 +88,12 @@ static umemStatusType copy(Blocks *blocks) {
 
 /* The first nbytes of the destination are the source's, the others as before. */
 static void check_destination(Blocks *blocks, size_t nbytes) {
-  unsigned char *expected = malloc(blocks->size);
+  SCOPED(free_bytes) unsigned char *expected = malloc(blocks->size);
   assert_non_null(expected);
   memset(expected, 0xee, blocks->size);
   memcpy(expected, blocks->bytes, nbytes);
   assert_holds(blocks->dst, blocks->to, expected, blocks->size);
   assert_holds(blocks->src, blocks->from, blocks->bytes, blocks->size);
-  free(expected);
 }
 
 static void close_blocks(Blocks *blocks) {
@@ -121,36 +119,33 @@ PAIR(reports_every_step) {
 }
 
 SINGLE(steps_may_be_single_bytes) {
-  Blocks blocks = open_blocks(place, place, 37, 1);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(place, place, 37, 1);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_int_equal(blocks.watch.calls, 38);
   check_destination(&blocks, 37);
-  close_blocks(&blocks);
 }
 
 PAIR(umem_chooses_the_step) {
   size_t nbytes = test_large_size() + 1;
-  Blocks blocks = open_blocks(src, dst, nbytes, 0);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(src, dst, nbytes, 0);
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_true(blocks.watch.last == nbytes);
   check_destination(&blocks, nbytes);
-  close_blocks(&blocks);
 }
 
 SINGLE(nothing_is_done_at_once) {
-  Blocks blocks = open_blocks(place, place, 0, 100);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(place, place, 0, 100);
   blocks.watch.cancel_at = 0; /* there is nothing to cancel */
   assert_ok(copy(&blocks));
   assert_true(blocks.watch.right);
   assert_int_equal(blocks.watch.calls, 1);
   check_destination(&blocks, 0);
-  close_blocks(&blocks);
 }
 
 PAIR(progress_may_be_left_out) {
-  Blocks blocks = open_blocks(src, dst, 5000, 100);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(src, dst, 5000, 100);
   assert_ok(umem_copy_to_with(src->ctx, blocks.from, dst->ctx, blocks.to, 5000, NULL));
   settle(src->ctx, dst->ctx);
   check_destination(&blocks, 5000);
@@ -159,11 +154,10 @@ PAIR(progress_may_be_left_out) {
   assert_ok(copy(&blocks));
   settle(src->ctx, dst->ctx);
   check_destination(&blocks, 5000);
-  close_blocks(&blocks);
 }
 
 PAIR(the_program_may_fail_meanwhile) {
-  Blocks blocks = open_blocks(src, dst, 5000, 1000);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(src, dst, 5000, 1000);
   blocks.watch.fails = true;
   uint64_t failures = umem_thread_failures();
   assert_ok(copy(&blocks));
@@ -173,7 +167,6 @@ PAIR(the_program_may_fail_meanwhile) {
   assert_string_equal(umem_thread_message(), "of the program's own");
   umem_thread_clear();
   check_destination(&blocks, 5000);
-  close_blocks(&blocks);
 }
 
 /* ---- cancelling ---- */
@@ -202,17 +195,16 @@ PAIR(a_copy_may_be_cancelled) {
 }
 
 PAIR(the_end_cannot_be_cancelled) {
-  Blocks blocks = open_blocks(src, dst, 5000, 1000);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(src, dst, 5000, 1000);
   blocks.watch.cancel_at = 5000;
   assert_ok(copy(&blocks));
   check_destination(&blocks, 5000);
-  close_blocks(&blocks);
 }
 
 /* ---- refusals ---- */
 
 PAIR(small_options_are_refused) {
-  Blocks blocks = open_blocks(src, dst, 5000, 1000);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(src, dst, 5000, 1000);
   size_t const sizes[] = {0, sizeof(size_t) - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     blocks.options.size = sizes[i];
@@ -229,13 +221,12 @@ PAIR(small_options_are_refused) {
   blocks.options.size = sizeof(umemCopyOptions) + 100; /* of a later version */
   assert_ok(copy(&blocks));
   check_destination(&blocks, 5000);
-  close_blocks(&blocks);
 }
 
 /* Three steps fit into the block, the fourth does not. */
 SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
-  Blocks blocks = open_blocks(place, place, 2999, 1000);
-  unsigned char *bytes = new_bytes(5000, 1);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(place, place, 2999, 1000);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(5000, 1);
   blocks.watch.total = 5000;
   blocks.options.user = &blocks.watch;
   expect_status(
@@ -244,13 +235,11 @@ SINGLE_WITH(a_failure_ends_it, backendKeepsRecords) {
   assert_true(blocks.watch.right);
   assert_true(blocks.watch.last == 3000);
   assert_int_equal(blocks.watch.calls, 4);
-  close_blocks(&blocks);
-  free(bytes);
 }
 
 /* The whole range is looked at before the first byte moves. */
 SINGLE(bad_ranges_copy_nothing) {
-  Blocks blocks = open_blocks(place, place, 5000, 10);
+  SCOPED(close_blocks) Blocks blocks = open_blocks(place, place, 5000, 10);
   umemCopyOptions *options = &blocks.options;
   options->user = &blocks.watch;
   uintptr_t from = blocks.from, to = blocks.to;
@@ -267,7 +256,6 @@ SINGLE(bad_ranges_copy_nothing) {
   expect_status(NULL, umem_copy_to_with(ctx, from, NULL, to, 10, options), umemValueError);
   assert_int_equal(blocks.watch.calls, 0);
   check_destination(&blocks, 0);
-  close_blocks(&blocks);
 }
 
 SUITE(progress)

@@ -7,9 +7,8 @@ static uintptr_t resized(umemVirtual *ctx, uintptr_t adr, size_t old_size, size_
   assert_block(ctx, moved);
   assert_true(moved % ctx->alignment == 0);
   size_t kept = old_size < new_size ? old_size : new_size;
-  unsigned char *bytes = new_bytes(old_size, 5);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(old_size, 5);
   assert_holds(ctx, moved, bytes, kept);
-  free(bytes);
   return moved;
 }
 

@@ -39,7 +39,7 @@ static void copy(umemVirtual *src, uintptr_t from, umemVirtual *dst, uintptr_t t
 }
 
 static void copy_and_check(Place const *src, Place const *dst, size_t nbytes) {
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
   umemRoute route;
   put(src->ctx, from, bytes, nbytes);
@@ -48,7 +48,6 @@ static void copy_and_check(Place const *src, Place const *dst, size_t nbytes) {
   assert_holds(dst->ctx, to, bytes, nbytes);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
-  free(bytes);
 }
 
 PAIR(every_copy_names_its_route) { copy_and_check(src, dst, 1000); }
@@ -62,7 +61,7 @@ SINGLE(a_layer_adds_no_leg) {
   if (!upstream) return;
   umemRoute above, below;
   char one[300], other[300];
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t block = new_block(ctx, nbytes);
   put(ctx, block, bytes, nbytes);
   copy(ctx, block, &test_host.super, (uintptr_t)bytes, nbytes, &above);
@@ -72,7 +71,6 @@ SINGLE(a_layer_adds_no_leg) {
   assert_string_equal(one, other);
   assert_true(above.legs[0].bytes == below.legs[0].bytes);
   umem_free(ctx, block);
-  free(bytes);
 }
 
 /* As check_route, but more bytes may pass a place: reading may be cheaper with the gaps. */
@@ -102,11 +100,10 @@ PAIR(strided_copies_too) {
   ptrdiff_t const columns[] = {item, wide * item};
   umemLayout layout = {.size = sizeof layout, .item_size = item, .rank = 2, .extents = extents};
   layout.src_strides = columns;
-  unsigned char *bytes = new_bytes(nbytes, 1), *turned = new_bytes(nbytes, 2);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1), *turned = new_bytes(nbytes, 2);
   uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
   umemRoute route = UMEM_ROUTE_INIT;
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.route = &route;
+  umemCopyOptions options = {.size = sizeof options, .route = &route};
   put(src->ctx, from, bytes, nbytes);
   assert_ok(umem_copy_strided_with(src->ctx, from, dst->ctx, to, &layout, &options));
   settle(src->ctx, dst->ctx);
@@ -117,8 +114,6 @@ PAIR(strided_copies_too) {
   assert_holds(dst->ctx, to, turned, nbytes);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
-  free(turned);
-  free(bytes);
 }
 
 PAIR(the_ledger_counts_each_copy_once) {
@@ -126,7 +121,7 @@ PAIR(the_ledger_counts_each_copy_once) {
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
   uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   put(src->ctx, from, bytes, nbytes);
   umemRoute route;
   char text[300];
@@ -147,7 +142,6 @@ PAIR(the_ledger_counts_each_copy_once) {
   umem_ledger_clear();
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
-  free(bytes);
 }
 
 SUITE(route)

@@ -38,7 +38,7 @@ static umemStatusType call(size_t function, Blocks const *it, size_t src_size, s
 }
 
 PAIR(what_fits_is_copied) {
-  Blocks it = open_blocks(src, dst);
+  SCOPED(close_blocks) Blocks it = open_blocks(src, dst);
   for (size_t i = 0; i < function_count; i++) {
     unsigned char source[block_size], expected[block_size];
     fill_bytes(source, block_size, 10 + i);
@@ -53,7 +53,6 @@ PAIR(what_fits_is_copied) {
     assert_ok(call(i, &it, 0, 0, 0));
     settle(it.src, it.dst);
   }
-  close_blocks(&it);
 }
 
 static void expect_index_error(umemVirtual *ctx, bool at_fault) {
@@ -62,7 +61,7 @@ static void expect_index_error(umemVirtual *ctx, bool at_fault) {
 }
 
 PAIR(what_does_not_fit_is_an_index_error) {
-  Blocks it = open_blocks(src, dst);
+  SCOPED(close_blocks) Blocks it = open_blocks(src, dst);
   size_t const sizes[][3] = {{59, 100, 60}, {100, 59, 60}, {59, 59, 60},
                              {0, 100, 1},   {100, 0, 1},   {100, SIZE_MAX, SIZE_MAX}};
   unsigned char source[block_size], target[block_size];
@@ -79,7 +78,6 @@ PAIR(what_does_not_fit_is_an_index_error) {
     }
   assert_holds(it.src, it.from, source, block_size);
   assert_holds(it.dst, it.to, target, block_size);
-  close_blocks(&it);
 }
 
 /* The other checks are still made. */

@@ -4,12 +4,11 @@
 /* Sets a part of a block of size bytes and compares all of it with what memset makes. */
 static void check_set(umemVirtual *ctx, size_t size, size_t offset, int c, size_t nbytes) {
   uintptr_t adr = new_filled_block(ctx, size, 3);
-  unsigned char *expected = new_bytes(size, 3);
+  SCOPED(free_bytes) unsigned char *expected = new_bytes(size, 3);
   memset(expected + offset, c, nbytes);
   assert_ok(umem_set(ctx, adr + offset, c, nbytes));
   assert_ok(umem_synchronize(ctx));
   assert_holds(ctx, adr, expected, size);
-  free(expected);
   umem_free(ctx, adr);
 }
 

@@ -2,6 +2,8 @@
  * unit/core/status.c. */
 #include "contract.h"
 
+#include "workers.h"
+
 #include <pthread.h>
 
 SINGLE(remains_until_cleared) {
@@ -130,20 +132,15 @@ static void *run_neighbour(void *argument) {
     bool right = self->failing ? fails_alone(self->ctx) : succeeds_alone(self->ctx);
     self->right = self->right && right;
   }
-  return NULL;
+  return self->right ? NULL : self;
 }
 
 SINGLE_IF(failures_belong_to_their_thread, umemConcurrent) {
-  pthread_t threads[2];
   pthread_barrier_t barrier;
   pthread_barrier_init(&barrier, NULL, 2);
   Neighbour neighbours[2] = {{ctx, &barrier, true, false}, {ctx, &barrier, false, false}};
-  for (int i = 0; i < 2; i++)
-    assert_int_equal(pthread_create(&threads[i], NULL, run_neighbour, &neighbours[i]), 0);
-  for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+  run_at_once(2, run_neighbour, neighbours, sizeof *neighbours);
   pthread_barrier_destroy(&barrier);
-  assert_true(neighbours[0].right);
-  assert_true(neighbours[1].right);
   assert_int_equal(umem_thread_status(), umemOK);
   assert_int_equal(umem_get_status(ctx), umemMemoryError);
   assert_ok(umem_clear_status(ctx));

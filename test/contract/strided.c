@@ -262,13 +262,12 @@ static void move_items(Section const *section, unsigned char *bytes, size_t from
   Section gather = *section, scatter = *section;
   size_t count = 1;
   for (int k = 0; k < section->rank; k++) count *= section->extents[k];
-  unsigned char *between = malloc(count * section->item_size);
+  SCOPED(free_bytes) unsigned char *between = malloc(count * section->item_size);
   assert_non_null(between);
   make_dense(section, gather.dst);
   make_dense(section, scatter.src);
   copy_items(&gather, bytes + from, between, 0);
   copy_items(&scatter, between, bytes + to, 0);
-  free(between);
 }
 
 /* A block of a context, and the same bytes in the test. */
@@ -363,6 +362,7 @@ SINGLE(large_overlaps_are_moved_in_pieces) {
 /* Work that was queued before still reads and writes the host's bytes. */
 SINGLE(comes_behind_earlier_work) {
   enum { count = 1000, item = 4 };
+  SCOPED(free_bytes)
   unsigned char *wanted = new_bytes(count * item, 1), *between = new_bytes(count * item, 2);
   uintptr_t from = new_filled_block(ctx, count * item, 1), to = new_block(ctx, count * item);
   uintptr_t gapped = new_filled_block(ctx, count * 2 * item, 3), host = (uintptr_t)between;
@@ -379,8 +379,6 @@ SINGLE(comes_behind_earlier_work) {
   assert_memory_equal(between, wanted, count * item);
   assert_holds(ctx, to, wanted, count * item);
   FREE(ctx, from, to, gapped);
-  free(wanted);
-  free(between);
 }
 
 /* ---- nothing to do, and what cannot be done ---- */

@@ -5,7 +5,7 @@ enum { nbytes = 6000 };
 
 /* Works on the paired address, then on the first, and brings the other up to date each time. */
 PAIR(both_sides_can_be_brought_up_to_date) {
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
   uintptr_t to = umem_connect(src->ctx, from, nbytes, dst->ctx, 16);
 
@@ -23,13 +23,12 @@ PAIR(both_sides_can_be_brought_up_to_date) {
 
   assert_ok(umem_disconnect(src->ctx, from, dst->ctx, to, 16));
   umem_free(src->ctx, from);
-  free(bytes);
 }
 
 PAIR(a_part_can_be_brought_up_to_date) {
   uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
   uintptr_t to = new_filled_block(dst->ctx, nbytes, 2);
-  unsigned char *expected = new_bytes(nbytes, 2), *source = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *expected = new_bytes(nbytes, 2), *source = new_bytes(nbytes, 1);
   assert_ok(umem_sync_to(src->ctx, from, dst->ctx, to, 100));
   assert_ok(umem_sync_to(src->ctx, from + 4000, dst->ctx, to + 3000, 1000));
   assert_ok(umem_sync_from(dst->ctx, to + 5990, src->ctx, from + 1, 10));
@@ -41,8 +40,6 @@ PAIR(a_part_can_be_brought_up_to_date) {
   assert_holds(src->ctx, from, source, nbytes);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
-  free(expected);
-  free(source);
 }
 
 SINGLE(nothing_moves_in_one_memory) {
@@ -53,19 +50,17 @@ SINGLE(nothing_moves_in_one_memory) {
   assert_ok(umem_sync_to_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
   assert_ok(umem_sync_from_safe(ctx, adr, nbytes, ctx, adr, nbytes, nbytes));
   assert_int_equal(records_of(place).moves, before);
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   assert_holds(ctx, adr, bytes, nbytes);
-  free(bytes);
   umem_free(ctx, adr);
 }
 
 SINGLE(two_addresses_of_one_context_are_two) {
   uintptr_t one = new_filled_block(ctx, nbytes, 1), other = new_filled_block(ctx, nbytes, 2);
-  unsigned char *bytes = new_bytes(nbytes, 1);
+  SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   assert_ok(umem_sync_to(ctx, one, ctx, other, nbytes));
   assert_ok(umem_synchronize(ctx));
   assert_holds(ctx, other, bytes, nbytes);
-  free(bytes);
   FREE(ctx, one, other);
 }
 

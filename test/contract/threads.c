@@ -1,7 +1,7 @@
 /* threads.c - umem/context.h: many threads on one concurrent context, and on two. */
 #include "contract.h"
 
-#include <pthread.h>
+#include "workers.h"
 
 enum { thread_count = 4, largest = 3000 };
 
@@ -16,14 +16,10 @@ static int rounds(void) { return test_is_small() ? 20 : 100; }
 
 /* Runs this many of `work` at once, on one context or two, and asserts that all were right. */
 static void run_workers(Place const *src, Place const *dst, void *(*work)(void *)) {
-  pthread_t threads[thread_count];
   Worker workers[thread_count];
-  for (unsigned i = 0; i < thread_count; i++) {
+  for (unsigned i = 0; i < thread_count; i++)
     workers[i] = (Worker){src->ctx, dst->ctx, i, lasts(src), false};
-    assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-  }
-  for (unsigned i = 0; i < thread_count; i++) pthread_join(threads[i], NULL);
-  for (unsigned i = 0; i < thread_count; i++) assert_true(workers[i].right);
+  run_at_once(thread_count, work, workers, sizeof *workers);
 }
 
 /* ---- what one thread does; each returns whether all was right ---- */
@@ -68,7 +64,7 @@ static void *churn_rounds(void *argument) {
   self->right = true;
   for (int i = 0; i < rounds() && self->right; i++) self->right = churn(self->src, self->number, i);
   self->right = self->right && umem_thread_failures() == before;
-  return NULL;
+  return self->right ? NULL : self;
 }
 
 static void *use_everything(void *argument) {
@@ -91,8 +87,7 @@ static void *use_everything(void *argument) {
     right = right && paired == adr && umem_disconnect(ctx, adr, ctx, paired, 1) == umemOK;
     umem_free(ctx, adr);
   }
-  self->right = right && umem_thread_status() == umemOK;
-  return NULL;
+  return right && umem_thread_status() == umemOK ? NULL : self;
 }
 
 static void *copy_across(void *argument) {
@@ -109,8 +104,7 @@ static void *copy_across(void *argument) {
   }
   umem_free(self->src, from);
   umem_free(self->dst, to);
-  self->right = right;
-  return NULL;
+  return right ? NULL : self;
 }
 
 /* Failures of all kinds, recorded and read at once. */
@@ -128,8 +122,7 @@ static void *fail_and_read(void *argument) {
     right = right && umem_set_status(ctx, umemTypeError, "mine") == umemTypeError;
     right = right && !strcmp(umem_thread_message(), "mine");
   }
-  self->right = right;
-  return NULL;
+  return right ? NULL : self;
 }
 
 /* ---- the tests ---- */

@@ -34,7 +34,7 @@ ONCE(a_new_base_is_plain) {
 }
 
 ONCE(missing_methods_are_reported) {
-  umemVirtual ctx;
+  SCOPED(umem_dtor) umemVirtual ctx;
   bare_ctor(&ctx);
   unsigned char bytes[8] = {0};
   uintptr_t host = (uintptr_t)bytes;
@@ -53,7 +53,6 @@ ONCE(missing_methods_are_reported) {
   expect_status(&ctx, umem_copy_from(&ctx, 4096, &test_host, host, 8), lacking);
   expect_status(&ctx, umem_copy_to(&ctx, 4096, &ctx, 8192, 8), lacking);
   assert_true(umem_is_ok(&test_host));
-  umem_dtor(&ctx);
 }
 
 ONCE(the_other_methods_have_defaults) {

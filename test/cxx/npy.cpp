@@ -13,11 +13,17 @@ using umem::save_npy;
 
 /* ---- there and back ---- */
 
-class NpyTest : public EachPlace {};
+class Npy : public testing::Test {
+protected:
+  TempFile file;
+};
+class NpyTest : public EachPlace {
+protected:
+  TempFile file;
+};
 FOR_EACH_PLACE(NpyTest);
 
 TEST_P(NpyTest, comes_back_as_it_was) {
-  TempFile file;
   for_each_type([&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (!std::is_same_v<T, Item>)
@@ -38,7 +44,6 @@ TEST_P(NpyTest, comes_back_as_it_was) {
 }
 
 TEST_P(NpyTest, holds_parts_and_views) {
-  TempFile file;
   Array<int, 2> array({3, 4}, place);
   number(array);
   save_npy(file.path, array.part().transpose().slice(0, 1, 3));
@@ -50,7 +55,6 @@ TEST_P(NpyTest, holds_parts_and_views) {
 }
 
 TEST_P(NpyTest, of_what_cannot_be_read_leaves_the_file_alone) {
-  TempFile file;
   Array<int, 2> array({3, 4}, place), other({5, 6}, place);
   number(array);
   number(other);
@@ -66,8 +70,7 @@ TEST_P(NpyTest, of_what_cannot_be_read_leaves_the_file_alone) {
   EXPECT_EQ(bytes_of(file.path), before);
 }
 
-TEST(Npy, of_what_fails_in_its_queue_leaves_the_file_alone) {
-  TempFile file;
+TEST_F(Npy, of_what_fails_in_its_queue_leaves_the_file_alone) {
   umem::Context device = open_place(*backend_by_name("fake-async"));
   Array<int, 2> array({3, 4}, device);
   number(array);
@@ -84,14 +87,12 @@ TEST(Npy, of_what_fails_in_its_queue_leaves_the_file_alone) {
 }
 
 TEST_P(NpyTest, reads_fortran_order) {
-  TempFile file;
   write_bytes(file.path, file_of(1, dictionary("<i4", "True", "(2, 3)"), numbers<std::int32_t>(6)));
   auto array = load_npy<std::int32_t, 2>(file.path, place);
   EXPECT_EQ(memory_of(array), (std::vector<std::int32_t>{1, 3, 5, 2, 4, 6}));
 }
 
 TEST_P(NpyTest, reads_bools) {
-  TempFile file;
   write_bytes(file.path,
               file_of(1, dictionary("|b1", "False", "(4,)"), std::string("\0\1\2\377", 4)));
   auto array = load_npy<bool, 1>(file.path, place);
@@ -103,8 +104,7 @@ TEST_P(NpyTest, reads_bools) {
 
 /* ---- the format ---- */
 
-TEST(Npy, has_the_header_that_numpy_writes) {
-  TempFile file;
+TEST_F(Npy, has_the_header_that_numpy_writes) {
   save_npy(file.path, Array<double, 2>::full({2, 3}, 1));
   std::string bytes = bytes_of(file.path);
   EXPECT_EQ(bytes.size(), 128 + 48u);
@@ -121,7 +121,7 @@ template <class T> std::string type_written() {
   return bytes.substr(21, bytes.find('\'', 21) - 21);
 }
 
-TEST(Npy, names_types_as_numpy_does) {
+TEST_F(Npy, names_types_as_numpy_does) {
   EXPECT_EQ(type_written<bool>(), "|b1");
   EXPECT_EQ(type_written<signed char>(), "|i1");
   EXPECT_EQ(type_written<unsigned char>(), "|u1");
@@ -187,11 +187,10 @@ TEST_P(NpyTest, writes_zeros_as_padding) {
   }
 }
 
-TEST(Npy, writes_zeros_as_padding_of_large_arrays) {
+TEST_F(Npy, writes_zeros_as_padding_of_large_arrays) {
   if (setting_qemu()) GTEST_SKIP() << "long double takes long there";
   expect_zero_padding<long double>(umem::Host(), 70000);
   expect_zero_padding<std::complex<long double>>(umem::Host(), 20000);
-  TempFile file;
   save_npy(file.path, Array<long double, 2>::zeros({0, 5}));
   EXPECT_EQ(bytes_of(file.path).size(), 128u);
   save_npy(file.path, Array<long double, 0>::full({}, 7.0L));
@@ -221,14 +220,13 @@ std::string refused_text(std::string const &text) {
 }
 
 /* What is wrong with headers and how they may be written is tested in test/unit/array/npy.c. */
-TEST(Npy, refuses_headers_that_c_refuses) {
+TEST_F(Npy, refuses_headers_that_c_refuses) {
   EXPECT_EQ(refusal_of<umem::value_error>("hello, this is text"),
             "it is no .npy file: it does not start with \\x93NUMPY");
   EXPECT_EQ(refused_text("{}"), "its header lacks descr, fortran_order or shape");
   EXPECT_THROW((load_npy<int, 1>("/nonexistent/file")), umem::io_error);
   EXPECT_THROW(save_npy("/nonexistent/file", Array<int, 1>(1)), umem::io_error);
   umem_thread_clear();
-  TempFile file;
   std::string const bytes =
       file_of(2, dictionary("<i4", "False", "(2, 3)"), numbers<std::int32_t>(6));
   write_bytes(file.path, bytes + "what follows is left alone, as by NumPy");
@@ -239,7 +237,7 @@ TEST(Npy, refuses_headers_that_c_refuses) {
   EXPECT_EQ((load_npy<std::int32_t, 2>(file.path).extents()), (Extents<2>{0, 5}));
 }
 
-TEST(Npy, refuses_other_types) {
+TEST_F(Npy, refuses_other_types) {
   auto refusal = [](char const *type, char const *shape = "(2, 3)") {
     return refusal_of<umem::type_error>(
         file_of(1, dictionary(type, "False", shape), numbers<std::int32_t>(6)));
@@ -259,7 +257,6 @@ TEST(Npy, refuses_other_types) {
 /* ---- Fortran order ---- */
 
 TEST_P(NpyTest, writes_fortran_order_as_numpy_does) {
-  TempFile file;
   Array<std::int32_t, 2> array({3, 2}, place);
   number(array);
   save_npy(file.path, array.part().transpose());
@@ -270,8 +267,7 @@ TEST_P(NpyTest, writes_fortran_order_as_numpy_does) {
   EXPECT_EQ(memory_of(back), (std::vector<std::int32_t>{1, 3, 5, 2, 4, 6}));
 }
 
-TEST(Npy, is_in_c_order_where_a_part_has_gaps_or_both_orders) {
-  TempFile file;
+TEST_F(Npy, is_in_c_order_where_a_part_has_gaps_or_both_orders) {
   Array<std::int32_t, 2> array({3, 2});
   number(array);
   for (auto const &part : {array.part().transpose().slice(0, 0, 1), array.part().slice(1, 0, 1),
@@ -284,7 +280,6 @@ TEST(Npy, is_in_c_order_where_a_part_has_gaps_or_both_orders) {
 /* ---- into elements that exist ---- */
 
 TEST_P(NpyTest, is_loaded_into_elements_that_exist) {
-  TempFile file;
   for (char const *order : {"False", "True"}) {
     bool const is_c = order[0] == 'F';
     write_bytes(file.path,
@@ -310,7 +305,6 @@ TEST_P(NpyTest, is_loaded_into_elements_that_exist) {
 }
 
 TEST_P(NpyTest, that_does_not_fit_leaves_the_elements_alone) {
-  TempFile file;
   auto array = Array<std::int32_t, 2>::full({3, 2}, -1, place);
   auto const refusal = [&](std::string const &bytes) {
     write_bytes(file.path, bytes);
@@ -341,8 +335,8 @@ TEST_P(NpyTest, that_does_not_fit_leaves_the_elements_alone) {
 
 /* ---- types and ranks that are known at run time ---- */
 
-TEST(Npy, of_any_type_and_rank_is_loaded) {
-  TempFile file, copy;
+TEST_F(Npy, of_any_type_and_rank_is_loaded) {
+  TempFile copy;
   int types = 0;
   for_each_type([&](auto type) {
     using T = typename decltype(type)::type;
@@ -373,7 +367,6 @@ TEST(Npy, of_any_type_and_rank_is_loaded) {
 }
 
 TEST_P(NpyTest, of_any_type_is_loaded_on_any_context) {
-  TempFile file;
   auto const expect = [&](umem::CArray const &loaded, std::vector<unsigned char> const &bytes) {
     EXPECT_EQ(umemArray_context(loaded.get()), place.c_context());
     std::vector<unsigned char> there(bytes.size());
@@ -388,7 +381,6 @@ TEST_P(NpyTest, of_any_type_is_loaded_on_any_context) {
 }
 
 TEST_P(NpyTest, is_converted_where_that_is_asked_for) {
-  TempFile file;
   write_bytes(file.path, file_of(1, dictionary("<f4", "True", "(2, 3)"), numbers<float>(6)));
   auto array = Array<std::int16_t, 2>::full({2, 3}, -1, place);
   umem::load_npy_converted(file.path, array);

@@ -10,8 +10,12 @@ namespace {
 using umem::load_npy;
 using umem::save_npy;
 
-TEST(NpyMap, is_in_place) {
+class NpyMap : public testing::Test {
+protected:
   TempFile file;
+};
+
+TEST_F(NpyMap, is_in_place) {
   for (int text : {54, 55, 118}) { /* the data begin at a multiple of 64, and at one of 1 */
     std::string words = dictionary("<i2", "False", "(2, 3)");
     words.insert(words.size() - 1, static_cast<std::size_t>(text), ' ');
@@ -38,8 +42,7 @@ TEST(NpyMap, is_in_place) {
   umem_thread_clear();
 }
 
-TEST(NpyMap, is_in_fortran_order) {
-  TempFile file;
+TEST_F(NpyMap, is_in_fortran_order) {
   write_bytes(file.path, file_of(1, dictionary("|u1", "True", "(2, 3)"), "\1\2\3\4\5\6"));
   auto const array = umem::map_npy<unsigned char const, 2>(file.path);
   EXPECT_EQ(array.order(), umem::column_major);
@@ -53,8 +56,7 @@ TEST(NpyMap, is_in_fortran_order) {
   EXPECT_EQ(bytes_of(file.path).substr(128), before.substr(before.size() - 6));
 }
 
-TEST(NpyMap, is_written_to) {
-  TempFile file;
+TEST_F(NpyMap, is_written_to) {
   std::string bytes =
       file_of(1, dictionary("<i2", "False", "(3,)") + " ", numbers<std::int16_t>(3));
   if (bytes.size() % 2 != 0)
@@ -94,7 +96,7 @@ template <class T, int N> std::string map_refusal(std::string const &bytes) {
   return said[0];
 }
 
-TEST(NpyMap, of_what_cannot_be_mapped_is_refused) {
+TEST_F(NpyMap, of_what_cannot_be_mapped_is_refused) {
   std::string const bytes = file_of(1, dictionary("|i1", "False", "(3,)"), "abc");
   EXPECT_EQ((map_refusal<signed char, 1>(bytes)), "");
   EXPECT_EQ((map_refusal<float, 1>(bytes)), "its type is '|i1', that of the array '<f4'");
@@ -112,8 +114,7 @@ TEST(NpyMap, of_what_cannot_be_mapped_is_refused) {
             "");
 }
 
-TEST(NpyMap, is_of_any_type_and_rank) {
-  TempFile file;
+TEST_F(NpyMap, is_of_any_type_and_rank) {
   std::string const bytes =
       file_of(1, dictionary("<i2", "True", "(3, 1, 2)") + " ", numbers<std::int16_t>(6));
   for (std::string const &each :
@@ -137,8 +138,7 @@ TEST(NpyMap, is_of_any_type_and_rank) {
   EXPECT_EQ(bytes_of(file.path).back(), 'b');
 }
 
-TEST(NpyMap, of_types_that_the_arrays_of_c_lack_is_refused_as_loading_is) {
-  TempFile file;
+TEST_F(NpyMap, of_types_that_the_arrays_of_c_lack_is_refused_as_loading_is) {
   auto const refusal = [&](char const *type) {
     write_bytes(file.path, file_of(1, dictionary(type, "False", "(3,)"), std::string(48, 'a')));
     std::string said[2];

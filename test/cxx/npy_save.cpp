@@ -15,6 +15,12 @@ namespace {
 using umem::load_npy;
 using umem::save_npy;
 
+class NpySave : public testing::Test {
+protected:
+  Folder folder;
+};
+using FileReplace = NpySave;
+
 constexpr std::size_t header = 128; /* bytes of it in the files of these tests */
 
 struct stat about(std::string const &path) {
@@ -61,8 +67,7 @@ template <class F> void in_child(F const &f) {
 
 /* ---- names ---- */
 
-TEST(NpySave, leaves_nothing_but_the_file) {
-  Folder folder;
+TEST_F(NpySave, leaves_nothing_but_the_file) {
   save_npy(folder / "u.npy", full_of(1));
   save_npy(folder / "u.npy", full_of(2));
   EXPECT_EQ(folder.names(), Names{"u.npy"});
@@ -72,8 +77,7 @@ TEST(NpySave, leaves_nothing_but_the_file) {
   EXPECT_EQ(value_in(folder / longest.c_str()), 3);
 }
 
-TEST(FileReplace, takes_options) {
-  Folder folder;
+TEST_F(FileReplace, takes_options) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   options.reserve = umemReserveNone;
   umem::File const file = umem::File::replace(folder / "new", options);
@@ -87,8 +91,7 @@ TEST(FileReplace, takes_options) {
   EXPECT_EQ(folder.names(), Names{"new"});
 }
 
-TEST(FileReplace, has_a_draft_that_others_can_write) {
-  Folder folder;
+TEST_F(FileReplace, has_a_draft_that_others_can_write) {
   umem::File const file = umem::File::replace(folder / "new");
   std::string const draft = file.draft();
   EXPECT_EQ(mode_of(draft), 0600u);
@@ -99,8 +102,7 @@ TEST(FileReplace, has_a_draft_that_others_can_write) {
   EXPECT_THROW(file.draft(), umem::value_error);
 }
 
-TEST(NpySave, takes_names_relative_to_the_folder_of_the_program) {
-  Folder folder;
+TEST_F(NpySave, takes_names_relative_to_the_folder_of_the_program) {
   in_child([&] {
     if (chdir(folder.path().c_str()) != 0) return false;
     save_npy("u.npy", full_of(1));
@@ -110,8 +112,8 @@ TEST(NpySave, takes_names_relative_to_the_folder_of_the_program) {
   EXPECT_EQ(folder.names(), Names{"u.npy"});
 }
 
-TEST(NpySave, refuses_what_is_no_regular_file) {
-  Folder folder, inner(folder.path());
+TEST_F(NpySave, refuses_what_is_no_regular_file) {
+  Folder inner(folder.path());
   ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
   ASSERT_EQ(symlink("fifo", (folder / "link").c_str()), 0);
   for (char const *name : {"fifo", "link"}) {
@@ -128,7 +130,7 @@ TEST(NpySave, refuses_what_is_no_regular_file) {
   EXPECT_EQ(folder.names().size(), 3u);
 }
 
-TEST(NpySave, refuses_a_pipe_behind_a_link_of_proc) {
+TEST_F(NpySave, refuses_a_pipe_behind_a_link_of_proc) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   expect_words(refusal("/proc/self/fd/" + std::to_string(ends[1])), "not a regular file");
@@ -136,8 +138,7 @@ TEST(NpySave, refuses_a_pipe_behind_a_link_of_proc) {
   close(ends[1]);
 }
 
-TEST(NpySave, refuses_a_file_whose_name_is_gone) {
-  Folder folder;
+TEST_F(NpySave, refuses_a_file_whose_name_is_gone) {
   int fd = open((folder / "u.npy").c_str(), O_RDWR | O_CREAT, 0600);
   ASSERT_GE(fd, 0);
   ASSERT_EQ(unlink((folder / "u.npy").c_str()), 0);
@@ -148,8 +149,7 @@ TEST(NpySave, refuses_a_file_whose_name_is_gone) {
 
 /* ---- permissions ---- */
 
-TEST(NpySave, keeps_the_permissions_of_the_old_file) {
-  Folder folder;
+TEST_F(NpySave, keeps_the_permissions_of_the_old_file) {
   for (unsigned mode : {0600u, 0640u, 0666u, 0755u}) {
     write_bytes(folder / "u.npy", "old");
     ASSERT_EQ(chmod((folder / "u.npy").c_str(), mode), 0);
@@ -159,8 +159,7 @@ TEST(NpySave, keeps_the_permissions_of_the_old_file) {
   }
 }
 
-TEST(NpySave, gives_a_new_file_the_permissions_of_new_files) {
-  Folder folder;
+TEST_F(NpySave, gives_a_new_file_the_permissions_of_new_files) {
   for (unsigned mask : {022u, 027u, 077u, 0u})
     in_child([&] {
       std::string const path = folder / std::to_string(mask).c_str();
@@ -170,9 +169,8 @@ TEST(NpySave, gives_a_new_file_the_permissions_of_new_files) {
     });
 }
 
-TEST(NpySave, keeps_the_owner_where_root_saves) {
+TEST_F(NpySave, keeps_the_owner_where_root_saves) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may give files away";
-  Folder folder;
   write_bytes(folder / "u.npy", "old");
   ASSERT_EQ(chown((folder / "u.npy").c_str(), 65534, 65533), 0);
   ASSERT_EQ(chmod((folder / "u.npy").c_str(), 0640), 0);
@@ -197,8 +195,7 @@ template <class F> void as_user(Folder const &folder, F const &f) {
   });
 }
 
-TEST(NpySave, refuses_files_and_folders_that_may_not_be_written) {
-  Folder folder;
+TEST_F(NpySave, refuses_files_and_folders_that_may_not_be_written) {
   write_bytes(folder / "u.npy", "old");
   ASSERT_EQ(chmod((folder / "u.npy").c_str(), 0444), 0);
   as_user(folder,
@@ -223,8 +220,8 @@ TEST(NpySave, refuses_files_and_folders_that_may_not_be_written) {
 
 /* ---- links ---- */
 
-TEST(NpySave, replaces_what_symbolic_links_lead_to) {
-  Folder folder, other(folder.path());
+TEST_F(NpySave, replaces_what_symbolic_links_lead_to) {
+  Folder other(folder.path());
   std::string const inside = other.path().substr(folder.path().size() + 1);
   struct {
     char const *link;
@@ -250,8 +247,7 @@ TEST(NpySave, replaces_what_symbolic_links_lead_to) {
   EXPECT_EQ(other.names(), Names{"v.npy"});
 }
 
-TEST(NpySave, creates_what_a_dangling_link_leads_to) {
-  Folder folder;
+TEST_F(NpySave, creates_what_a_dangling_link_leads_to) {
   ASSERT_EQ(symlink("new.npy", (folder / "link").c_str()), 0);
   save_npy(folder / "link", full_of(1));
   EXPECT_TRUE(S_ISLNK(about(folder / "link").st_mode));
@@ -262,8 +258,7 @@ TEST(NpySave, creates_what_a_dangling_link_leads_to) {
   expect_words(refusal(folder / "itself"), "Too many levels of symbolic links");
 }
 
-TEST(NpySave, leaves_other_hard_links_as_they_were) {
-  Folder folder;
+TEST_F(NpySave, leaves_other_hard_links_as_they_were) {
   save_npy(folder / "u.npy", full_of(1));
   ASSERT_EQ(link((folder / "u.npy").c_str(), (folder / "other.npy").c_str()), 0);
   save_npy(folder / "u.npy", full_of(2));
@@ -287,7 +282,7 @@ template <class Saved> void save_own(char const *mode, Saved const &save) {
   EXPECT_EQ(folder.names(), Names{"u.npy"});
 }
 
-TEST(NpySave, takes_a_mapping_of_the_file_as_source) {
+TEST_F(NpySave, takes_a_mapping_of_the_file_as_source) {
   for (char const *mode : {"r", "r+"})
     save_own(mode, [](std::string const &path, char const *how) {
       umem::MMap mapping(path, how);
@@ -297,7 +292,7 @@ TEST(NpySave, takes_a_mapping_of_the_file_as_source) {
     });
 }
 
-TEST(NpySave, takes_the_opened_file_as_source) {
+TEST_F(NpySave, takes_the_opened_file_as_source) {
   for (char const *mode : {"r", "r+"})
     save_own(mode, [](std::string const &path, char const *how) {
       umem::File file(path, how);
@@ -307,8 +302,7 @@ TEST(NpySave, takes_the_opened_file_as_source) {
 
 /* ---- saves that fail ---- */
 
-TEST(NpySave, of_a_context_that_fails_leaves_the_file_alone) {
-  Folder folder;
+TEST_F(NpySave, of_a_context_that_fails_leaves_the_file_alone) {
   std::string const path = folder / "u.npy";
   for (char const *name : {"host", "fake", "file"}) {
     umem::Fault device(open_place(*backend_by_name(name)));
@@ -339,8 +333,7 @@ TEST(NpySave, of_a_context_that_fails_leaves_the_file_alone) {
   }
 }
 
-TEST(NpySave, beyond_the_limit_of_file_size_leaves_the_file_alone) {
-  Folder folder;
+TEST_F(NpySave, beyond_the_limit_of_file_size_leaves_the_file_alone) {
   std::string const path = folder / "u.npy";
   save_npy(path, full_of(1));
   in_child([&] {
@@ -357,8 +350,7 @@ TEST(NpySave, beyond_the_limit_of_file_size_leaves_the_file_alone) {
 
 /* ---- beside others ---- */
 
-TEST(NpySave, is_seen_by_readers_as_the_old_file_or_the_new_one) {
-  Folder folder;
+TEST_F(NpySave, is_seen_by_readers_as_the_old_file_or_the_new_one) {
   std::string const path = folder / "u.npy";
   save_npy(path, full_of(0));
   std::atomic<bool> stop{false};
@@ -381,8 +373,7 @@ TEST(NpySave, is_seen_by_readers_as_the_old_file_or_the_new_one) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(NpySave, by_many_threads_leaves_the_file_of_one) {
-  Folder folder;
+TEST_F(NpySave, by_many_threads_leaves_the_file_of_one) {
   std::string const path = folder / "u.npy";
   std::vector<std::thread> threads;
   for (int k = 0; k < 4; k++)

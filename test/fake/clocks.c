@@ -1,4 +1,5 @@
 #include "clocks.h"
+#include "scoped.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -70,9 +71,8 @@ static void use(Clocks *clocks, char const *what, int q, uintptr_t adr, size_t n
 }
 
 void clock_use(ClockQueue *ctx, uintptr_t adr, size_t nbytes) {
-  pthread_mutex_lock(&ctx->clocks->mutex);
+  LOCKED(&ctx->clocks->mutex);
   use(ctx->clocks, "use", ctx->number, adr, nbytes);
-  pthread_mutex_unlock(&ctx->clocks->mutex);
 }
 
 /* ---- methods ---- */
@@ -114,29 +114,23 @@ static uintptr_t clock_alloc(umemVirtual *ctx, size_t nbytes) {
   return clock_aligned_alloc(ctx, unit, nbytes);
 }
 
-static uintptr_t clock_origin(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx;
-  return adr;
-}
+static uintptr_t clock_origin(umemVirtual *ctx UNUSED, uintptr_t adr) { return adr; }
 
 static void clock_free(umemVirtual *ctx, uintptr_t adr) {
   Clocks *clocks = of(ctx)->clocks;
-  pthread_mutex_lock(&clocks->mutex);
+  LOCKED(&clocks->mutex);
   size_t at = (adr - clock_base) / unit, count = clocks->taken[at];
   use(clocks, "free", of(ctx)->number, adr, count * unit);
   for (size_t i = 0; i < count; i++) clocks->taken[at + i] = 0;
   clocks->allocated -= count * unit;
-  pthread_mutex_unlock(&clocks->mutex);
 }
 
-static void clock_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  (void)c;
+static void clock_set(umemVirtual *ctx, uintptr_t adr, int c UNUSED, size_t nbytes) {
   clock_use(of(ctx), adr, nbytes);
 }
 
-static void clock_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_t that_adr,
-                       size_t nbytes) {
-  (void)that, (void)that_adr;
+static void clock_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that UNUSED,
+                       uintptr_t that_adr UNUSED, size_t nbytes) {
   clock_use(of(ctx), adr, nbytes);
 }
 
@@ -209,10 +203,7 @@ static bool mark_wait(umemVirtual *ctx, umemMark *mark, umemVirtual *later) {
   return waits;
 }
 
-static void mark_release(umemVirtual *ctx, umemMark *mark) {
-  (void)ctx;
-  free((void *)mark->own[0]);
-}
+static void mark_release(umemVirtual *ctx UNUSED, umemMark *mark) { free((void *)mark->own[0]); }
 
 /* A mark has a clock. */
 static bool clock_mark(umemVirtual *ctx, umemMark *mark) {
@@ -282,9 +273,8 @@ void clocks_forget_waits(Clocks *clocks) { clocks->forgets = true; }
 void clocks_fail_waits(Clocks *clocks, unsigned count) { clocks->failing = count; }
 
 void clocks_allow(Clocks *clocks, unsigned queues) {
-  pthread_mutex_lock(&clocks->mutex);
+  LOCKED(&clocks->mutex);
   clocks->allowed = queues;
-  pthread_mutex_unlock(&clocks->mutex);
 }
 
 size_t clocks_allocated(Clocks *clocks) { return clocks->allocated; }

@@ -54,12 +54,10 @@ static void begin(void) {
   settle();
 }
 
-void cudart_lock(void) {
+pthread_mutex_t *cudart_mutex(void) {
   pthread_once(&once, begin);
-  pthread_mutex_lock(&gate.mutex);
+  return &gate.mutex;
 }
-
-void cudart_unlock(void) { pthread_mutex_unlock(&gate.mutex); }
 
 Thread *cudart_thread(void) {
   static _Thread_local Thread thread;
@@ -105,13 +103,13 @@ bool cudart_is_inherited(void) { return atomic_load(&gate.inherited); }
 static _Thread_local bool refused; /* this call has not come in */
 
 static void run_interlude(char const *function) {
-  cudart_lock();
+  pthread_mutex_lock(cudart_mutex());
   Interlude *next = &gate.interlude, now = {0};
   if (next->function && !strcmp(next->function, function) && --next->left == 0) {
     now = *next;
     *next = (Interlude){0};
   }
-  cudart_unlock();
+  pthread_mutex_unlock(&gate.mutex);
   if (now.function) now.run(now.argument);
 }
 
@@ -119,7 +117,7 @@ int cudart_enter(char const *function, int needs) {
   refused = cudart_is_inherited();
   if (refused) return umemCudaInitializationError;
   run_interlude(function);
-  cudart_lock();
+  pthread_mutex_lock(cudart_mutex());
   if (needs & needDriver) atomic_store(&gate.called, true);
   Thread *thread = cudart_thread();
   thread->inside++;
@@ -138,47 +136,41 @@ int cudart_leave(int error) {
   Thread *thread = cudart_thread();
   if (error) thread->last_error = error;
   thread->inside--;
-  cudart_unlock();
+  pthread_mutex_unlock(&gate.mutex);
   return error;
 }
 
 /* ---- failures ---- */
 
 void fake_cudart_fail(unsigned long nth, int error) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Plan *plan = &gate.plans[0];
   plan->fail_at = nth ? plan->calls + nth : 0;
   plan->error = error;
-  cudart_unlock();
 }
 
 void fake_cudart_fail_in(char const *function, unsigned long nth, int error) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Plan *plan = plan_of(function);
   plan->fail_at = nth ? plan->calls + nth : 0;
   plan->error = error;
-  cudart_unlock();
 }
 
 void fake_cudart_before(char const *function, unsigned long nth, void (*run)(void *argument),
                         void *argument) {
-  cudart_lock();
+  pthread_mutex_lock(cudart_mutex());
   gate.interlude = (Interlude){function, nth, run, argument};
-  cudart_unlock();
+  pthread_mutex_unlock(&gate.mutex);
 }
 
 unsigned long fake_cudart_calls(void) {
-  cudart_lock();
-  unsigned long calls = gate.plans[0].calls;
-  cudart_unlock();
-  return calls;
+  LOCKED(cudart_mutex());
+  return gate.plans[0].calls;
 }
 
 unsigned long fake_cudart_calls_of(char const *function) {
-  cudart_lock();
-  unsigned long calls = plan_of(function)->calls;
-  cudart_unlock();
-  return calls;
+  LOCKED(cudart_mutex());
+  return plan_of(function)->calls;
 }
 
 void fake_cudart_unload(void) { atomic_store(&gate.unloading, true); }
@@ -196,16 +188,13 @@ void cudart_misuse(char const *what, ...) {
 }
 
 char const *fake_cudart_misuse(void) {
-  cudart_lock();
-  char const *misuse = cudart_state.misuse[0] ? cudart_state.misuse : NULL;
-  cudart_unlock();
-  return misuse;
+  LOCKED(cudart_mutex());
+  return cudart_state.misuse[0] ? cudart_state.misuse : NULL;
 }
 
 void fake_cudart_forget_misuse(void) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   cudart_state.misuse[0] = '\0';
-  cudart_unlock();
 }
 
 /* ---- records ---- */
@@ -234,10 +223,8 @@ static FakeCudartLive live(void) {
 }
 
 FakeCudartLive fake_cudart_live(void) {
-  cudart_lock();
-  FakeCudartLive sum = live();
-  cudart_unlock();
-  return sum;
+  LOCKED(cudart_mutex());
+  return live();
 }
 
 bool fake_cudart_is_clean(void) {
@@ -247,10 +234,8 @@ bool fake_cudart_is_clean(void) {
 }
 
 FakeCudartDone fake_cudart_done(void) {
-  cudart_lock();
-  FakeCudartDone done = cudart_state.done;
-  cudart_unlock();
-  return done;
+  LOCKED(cudart_mutex());
+  return cudart_state.done;
 }
 
 /* ---- reset ---- */
@@ -310,20 +295,18 @@ static void clear(void) {
 }
 
 void fake_cudart_reset(void) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   clear();
   settle();
-  cudart_unlock();
 }
 
 /* Like the runtime, which unloads itself at the end of the process and takes all along. */
 static __attribute__((destructor)) void end(void) {
   if (cudart_is_inherited()) return;
-  cudart_lock();
+  LOCKED(cudart_mutex());
   clear();
   settle();
   fake_cudart_unload();
-  cudart_unlock();
 }
 
 FakeCudartMachine *fake_cudart_machine(void) {

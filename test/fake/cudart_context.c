@@ -126,19 +126,16 @@ int cudart_primary_release(int device) {
 /* ---- for tests ---- */
 
 void fake_cudart_set_device(int device) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Thread *thread = cudart_thread();
   Device *one = &cudart_state.device[device];
   thread->device = device;
   one->implicit = one->had_context = true;
   if (thread->depth) thread->depth--;
   stack_push(thread, one);
-  cudart_unlock();
 }
 
 bool fake_cudart_had_context(int device) {
-  cudart_lock();
-  bool had = cudart_state.device[device].had_context;
-  cudart_unlock();
-  return had;
+  LOCKED(cudart_mutex());
+  return cudart_state.device[device].had_context;
 }

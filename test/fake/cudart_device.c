@@ -67,19 +67,17 @@ static char const *error_string(int error) {
 
 static int last_error(void) {
   if (cudart_is_inherited()) return umemCudaInitializationError;
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Thread *thread = cudart_thread();
   Device const *device = thread->depth ? thread->stack[thread->depth - 1] : NULL;
   int error = device && device->broken ? device->broken : thread->last_error;
   thread->last_error = umemCudaSuccess;
-  cudart_unlock();
   return error;
 }
 
 void fake_cudart_break(int device, int error) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   cudart_state.device[device].broken = error;
-  cudart_unlock();
 }
 
 /* ---- devices ---- */

@@ -61,11 +61,10 @@ static int begin_capture(Stream *stream, int mode) {
 }
 
 int fake_cudart_begin_capture_in(void *stream, int mode) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
   if (one) error = begin_capture(one, mode);
-  cudart_unlock();
   return error;
 }
 
@@ -95,7 +94,7 @@ static int error_of_end(Graph const *graph) {
 }
 
 int fake_cudart_end_capture(void *stream, void **graph) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
   Graph *ended = one ? one->capture : NULL;
@@ -105,17 +104,15 @@ int fake_cudart_end_capture(void *stream, void **graph) {
   if (ended) ended->ended = true;
   for (Stream *s = cudart_state.streams; ended && s; s = s->next)
     if (s->capture == ended) s->capture = NULL;
-  cudart_unlock();
   return error;
 }
 
 int fake_cudart_launch_graph(void *graph, void *stream) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
   for (Work *work = ((Graph *)graph)->first; one && !error && work; work = work->next)
     error = cudart_push(one, work);
-  cudart_unlock();
   return error;
 }
 

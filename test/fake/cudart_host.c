@@ -48,10 +48,8 @@ void cudart_populate(Block *block, uintptr_t adr, size_t nbytes, bool on_device)
 }
 
 uint64_t fake_cudart_resident(int device) {
-  cudart_lock();
-  uint64_t resident = cudart_state.device[device].managed;
-  cudart_unlock();
-  return resident;
+  LOCKED(cudart_mutex());
+  return cudart_state.device[device].managed;
 }
 
 int cudart_malloc_managed(void **adr, size_t nbytes) {

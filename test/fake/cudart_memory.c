@@ -121,30 +121,26 @@ unsigned char *cudart_side_bytes(Side const *side) {
 }
 
 void *fake_cudart_at(uintptr_t adr, size_t nbytes) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Block const *block = cudart_block_at(adr);
   size_t offset = block ? adr - block->start : 0;
   int device = -1;
   bool inside = block && nbytes <= block->size - offset;
   if (inside && block->range) inside = !cudart_range_wrong(block, adr, nbytes, &device);
-  void *bytes = inside ? block->bytes + offset : NULL;
-  cudart_unlock();
-  return bytes;
+  return inside ? block->bytes + offset : NULL;
 }
 
 bool fake_cudart_peek(uintptr_t adr, void *bytes, size_t nbytes) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   void const *at = fake_cudart_at(adr, nbytes);
   if (at) memcpy(bytes, at, nbytes);
-  cudart_unlock();
   return at;
 }
 
 bool fake_cudart_poke(uintptr_t adr, void const *bytes, size_t nbytes) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   void *at = fake_cudart_at(adr, nbytes);
   if (at) memcpy(at, bytes, nbytes);
-  cudart_unlock();
   return at;
 }
 

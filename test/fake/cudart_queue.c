@@ -215,12 +215,11 @@ Stream *cudart_stream(void *handle, int *error) {
 }
 
 void fake_cudart_bar(void *stream, bool barred) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Stream *one = cudart_state.streams;
   while (one && one != stream) one = one->next;
   if (one) one->is_barred = barred;
   if (one) one->barred = pthread_self();
-  cudart_unlock();
 }
 
 int cudart_stream_create(void **stream) {
@@ -263,7 +262,7 @@ int cudart_stream_synchronize(void *stream) {
 /* ---- for tests ---- */
 
 int fake_cudart_create_blocking(void **stream) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Device const *device = cudart_current(&error);
   Stream *one = device ? stream_make(device->ordinal) : NULL;
@@ -272,24 +271,20 @@ int fake_cudart_create_blocking(void **stream) {
   else if (!error)
     error = umemCudaOutOfMemory;
   *stream = one;
-  cudart_unlock();
   return error;
 }
 
 int fake_cudart_launch(void *stream, void (*run)(void *argument), void *argument) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Stream *one = cudart_stream(stream, &error);
   if (one) error = cudart_push(one, &(Work){.kind = workKernel, .run = run, .argument = argument});
-  cudart_unlock();
   return error;
 }
 
 bool fake_cudart_is_late(void *stream) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   int error = umemCudaSuccess;
   Stream const *one = cudart_stream(stream, &error);
-  bool late = one && one->done < one->queued;
-  cudart_unlock();
-  return late;
+  return one && one->done < one->queued;
 }

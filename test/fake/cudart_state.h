@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "cudart.h"
+#include "scoped.h"
 #include "store.h"
 
 /* Errors of CUDA that umem does not tell apart. */
@@ -186,9 +187,8 @@ int cudart_leave(int error);
 /* Whether this is a child of fork. */
 bool cudart_is_inherited(void);
 
-/* For functions that are not of the table. */
-void cudart_lock(void);
-void cudart_unlock(void);
+/* For functions that are not of the table: LOCKED(cudart_mutex()). */
+pthread_mutex_t *cudart_mutex(void);
 
 Thread *cudart_thread(void);
 

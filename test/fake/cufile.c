@@ -36,16 +36,15 @@ static void lock(void) { pthread_mutex_lock(&fake.mutex); }
 static void unlock(void) { pthread_mutex_unlock(&fake.mutex); }
 
 static void complain(char const *what) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   cudart_thread()->call = "cuFile";
   cudart_misuse("%s", what);
-  cudart_unlock();
 }
 
 /* ---- settings, failures, records ---- */
 
 void fake_cufile_reset(void) {
-  lock();
+  LOCKED(&fake.mutex);
   fake.machine = (FakeCufileMachine){
       .properties = {.major = 2, .minor = 20, .file_systems = 1 << 4, .controls = 1},
       .most = SIZE_MAX};
@@ -55,16 +54,14 @@ void fake_cufile_reset(void) {
   fake.before = 0;
   fake.uses = 0;
   memset(fake.fds, 0, sizeof fake.fds);
-  unlock();
 }
 
 FakeCufileMachine *fake_cufile_machine(void) { return &fake.machine; }
 
 void fake_cufile_fail_in(char const *function, unsigned long nth, int code, bool lasting) {
-  lock();
+  LOCKED(&fake.mutex);
   fake.plan = (Plan){function, nth, code, lasting};
   fake.failed = NULL;
-  unlock();
 }
 
 void fake_cufile_fail(unsigned long nth, int code, bool lasting) {
@@ -72,25 +69,20 @@ void fake_cufile_fail(unsigned long nth, int code, bool lasting) {
 }
 
 char const *fake_cufile_failed(void) {
-  lock();
-  char const *failed = fake.failed;
-  unlock();
-  return failed;
+  LOCKED(&fake.mutex);
+  return fake.failed;
 }
 
 void fake_cufile_before(unsigned long nth, void (*run)(void *argument), void *argument) {
-  lock();
+  LOCKED(&fake.mutex);
   fake.before = nth;
   fake.run = run;
   fake.argument = argument;
-  unlock();
 }
 
 FakeCufileDone fake_cufile_done(void) {
-  lock();
-  FakeCufileDone done = fake.done;
-  unlock();
-  return done;
+  LOCKED(&fake.mutex);
+  return fake.done;
 }
 
 /* The code that a call of function must fail with, or 0. With the mutex. */
@@ -124,10 +116,8 @@ static umemCufileError driver_close(void) {
 }
 
 static long use_count(void) {
-  lock();
-  long count = fake.uses + fake.machine.open_by_program;
-  unlock();
-  return count;
+  LOCKED(&fake.mutex);
+  return fake.uses + fake.machine.open_by_program;
 }
 
 static umemCufileError driver_properties(umemCufileProperties *properties) {
@@ -182,13 +172,12 @@ static void handle_deregister(void *handle) {
 /* Whether the calling thread is in the context of the device whose memory begins at adr, which is
  * allocated. */
 static bool is_at_home(uintptr_t adr, size_t size) {
-  cudart_lock();
+  LOCKED(cudart_mutex());
   Thread const *thread = cudart_thread();
   Block const *block = cudart_block_at(adr);
   bool good = thread->depth && block && block->kind == umemCudaDeviceMemory && block->ready &&
               !block->freed && size <= block->size - (adr - block->start) &&
               thread->stack[thread->depth - 1]->ordinal == block->device;
-  cudart_unlock();
   return good;
 }
 

@@ -1,5 +1,6 @@
 /* fake_async.c - a device whose work is done as late as the contract allows. */
 #include "fake.h"
+#include "scoped.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -68,7 +69,7 @@ static void perform(Work *work) {
 }
 
 static void perform_first(struct FakeQueue *queue) {
-  Work *work = queue->first;
+  SCOPED(free_bytes) Work *work = queue->first;
   queue->first = work->next;
   if (!queue->first) queue->last = &queue->first;
   queue->at_work = true;
@@ -79,19 +80,17 @@ static void perform_first(struct FakeQueue *queue) {
   queue->at_work = false;
   queue->done++;
   pthread_cond_broadcast(&queue->changed);
-  free(work);
 }
 
 /* Returns when the first `until` pieces of work are done. Who asks for them does them: a thread of
  * the device's own would have to be waked for each, which takes most of the time of some tests. */
 static void demand(struct FakeQueue *queue, uint64_t until) {
-  pthread_mutex_lock(&queue->mutex);
+  LOCKED(&queue->mutex);
   while (queue->done < until)
     if (queue->at_work)
       pthread_cond_wait(&queue->changed, &queue->mutex);
     else
       perform_first(queue);
-  pthread_mutex_unlock(&queue->mutex);
 }
 
 /* ---- queueing ---- */
@@ -194,16 +193,13 @@ static void async_wait(umemVirtual *ctx, umemVirtual *other) {
 }
 
 void fake_async_fail_next(FakeAsync *ctx, umemStatusType type) {
-  pthread_mutex_lock(&ctx->queue->mutex);
+  LOCKED(&ctx->queue->mutex);
   ctx->queue->fail_next = type;
-  pthread_mutex_unlock(&ctx->queue->mutex);
 }
 
 uint64_t fake_async_queued(FakeAsync *ctx) {
-  pthread_mutex_lock(&ctx->queue->mutex);
-  uint64_t left = ctx->queue->queued - ctx->queue->done;
-  pthread_mutex_unlock(&ctx->queue->mutex);
-  return left;
+  LOCKED(&ctx->queue->mutex);
+  return ctx->queue->queued - ctx->queue->done;
 }
 
 /* ---- construction ---- */

@@ -1,4 +1,5 @@
 #include "store.h"
+#include "scoped.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -110,15 +111,13 @@ static uintptr_t alloc_locked(FakeStore *store, size_t nbytes, size_t alignment)
 }
 
 uintptr_t fake_store_alloc(FakeStore *store, size_t nbytes, size_t alignment) {
-  pthread_mutex_lock(&store->mutex);
-  uintptr_t adr = alloc_locked(store, nbytes, alignment);
-  pthread_mutex_unlock(&store->mutex);
-  return adr;
+  LOCKED(&store->mutex);
+  return alloc_locked(store, nbytes, alignment);
 }
 
 FakeBlock fake_store_take(FakeStore *store, uintptr_t adr) {
   FakeBlock taken = {0};
-  pthread_mutex_lock(&store->mutex);
+  LOCKED(&store->mutex);
   FakeBlock *block = block_before(store, adr);
   if (block && block->start == adr) {
     taken = *block;
@@ -127,30 +126,24 @@ FakeBlock fake_store_take(FakeStore *store, uintptr_t adr) {
     store->count--;
     store->used -= taken.size;
   }
-  pthread_mutex_unlock(&store->mutex);
   return taken;
 }
 
 unsigned char *fake_store_at(FakeStore *store, uintptr_t adr, size_t nbytes) {
   unsigned char *bytes = NULL;
-  pthread_mutex_lock(&store->mutex);
+  LOCKED(&store->mutex);
   FakeBlock *block = block_before(store, adr);
   if (block && adr - block->start <= block->size && nbytes <= block->size - (adr - block->start))
     bytes = block->bytes + (adr - block->start);
-  pthread_mutex_unlock(&store->mutex);
   return bytes;
 }
 
 size_t fake_store_blocks(FakeStore *store) {
-  pthread_mutex_lock(&store->mutex);
-  size_t count = store->count;
-  pthread_mutex_unlock(&store->mutex);
-  return count;
+  LOCKED(&store->mutex);
+  return store->count;
 }
 
 uint64_t fake_store_available(FakeStore *store) {
-  pthread_mutex_lock(&store->mutex);
-  uint64_t available = store->capacity - store->used;
-  pthread_mutex_unlock(&store->mutex);
-  return available;
+  LOCKED(&store->mutex);
+  return store->capacity - store->used;
 }

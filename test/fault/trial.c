@@ -67,14 +67,13 @@ long open_descriptors(void) {
 }
 
 void write_file(char const *path, size_t nbytes) {
-  unsigned char *bytes = malloc(nbytes + 1);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(nbytes + 1);
   must(bytes, "no memory");
   for (size_t i = 0; i < nbytes; i++) bytes[i] = old_byte(i);
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   must(fd >= 0, path);
   must(pwrite(fd, bytes, nbytes, 0) == (ssize_t)nbytes, path);
   must(close(fd) == 0, path);
-  free(bytes);
 }
 
 size_t read_file(char const *path, unsigned char *bytes, size_t size) {

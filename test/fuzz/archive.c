@@ -1,16 +1,8 @@
 /* archive.c - files of named arrays as libFuzzer makes them up. An archive that opens describes
  * arrays that fill the file behind its header, each byte once. */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
-#include <umem.h>
 #include <umem/formats.h>
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 static void check(umemArchive *archive, size_t size) {
   uint64_t end = 0;
@@ -35,12 +27,12 @@ static void check(umemArchive *archive, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
   umemStatusType status = umemOK;
   /* three inputs of four are the text of a header and up to 15 bytes behind it */
   size_t first = size && data[0] % 4 ? 8 : 0, behind = first ? data[0] >> 4 : 0;
-  unsigned char *file = calloc(first + size + behind + 1, 1);
+  SCOPED(free_bytes) unsigned char *file = calloc(first + size + behind + 1, 1);
   memcpy(file + first, data + !!first, size - !!first);
   if (first) memcpy(file, &(uint64_t){size - 1}, 8);
   size_t whole = first ? first + size - 1 + behind : size;
@@ -53,7 +45,5 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   umemArchive_release(archive);
   umem_thread_clear();
   umem_clear_status(&host);
-  free(file);
-  umem_dtor(&host);
   return 0;
 }

@@ -3,13 +3,6 @@
  * once. A column that does not pass stays with the caller. Bits are read only where they are. */
 #include "numbers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <umem.h>
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
 static int ended;
 static void end_column(umemArrowArray *self) {
   self->release = NULL;
@@ -46,7 +39,7 @@ static void check(umemHost *host, umemArrowSchema *schema, umemArrowDeviceArray 
 }
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   static uint8_t bits[2048];
   char format[24] = "";
   expect(umemHost_ctor(&host) == umemOK);
@@ -70,6 +63,5 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   }
   ended = 0;
   check(&host, &schema, &column, flags & 256);
-  umem_dtor(&host);
   return 0;
 }

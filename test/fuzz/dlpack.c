@@ -4,13 +4,6 @@
  * the caller. Nobody reads the memory. Chains of tables, with rings in them, end. */
 #include "numbers.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <umem.h>
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
 static int ended;
 static void end(umemDLManagedTensorVersioned *self) {
   (void)self;
@@ -85,7 +78,7 @@ static void check_tables(unsigned char const *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   check_tables(data, size);
   int64_t shape[40], strides[40];
   expect(umemHost_ctor(&host) == umemOK);
@@ -112,6 +105,5 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   check(&host, umemArray_from_dlpack(&host, &tensor, NULL), &dl);
   ended = 0;
   check(&host, umemArray_from_dlpack_unversioned(&host, &old, NULL), &dl);
-  umem_dtor(&host);
   return 0;
 }

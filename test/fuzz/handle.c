@@ -5,20 +5,12 @@
  * Handles of segments go to a Host, those of a GPU's memory to a Cuda on a double of the runtime.
  * The sharing process is this one, whose handles the double opens, if they look as those of another
  * one. */
+#include "fuzz.h"
+
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <umem.h>
-
 #include "fake/cudart.h"
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 static umemHost host;
 static umemShm shm;
@@ -28,8 +20,7 @@ static umemCudaAsync async;
 static int pool_fd;
 
 static void begin(void) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = 1 << 16;
+  umemShmOptions options = {.size = sizeof options, .capacity = 1 << 16};
   umemHost_ctor(&host);
   expect(umemShm_ctor_with(&shm, NULL, &options) == umemOK);
   expect(umem_share(&shm, umem_alloc(&shm, 5000), 5000, &good) == umemOK);

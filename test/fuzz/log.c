@@ -6,10 +6,9 @@
  * is text that does nothing to a terminal, whatever the contexts are called. */
 #include "trace.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
+
 #include <sys/mman.h>
-#include <umem.h>
 #include <unistd.h>
 
 enum {
@@ -24,8 +23,6 @@ enum {
 };
 
 static unsigned char log_bytes[all_bytes];
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 
 /* In turns an allocation, a set, a copy, a resize and a free, of a few blocks. */
 static void make_sound(void) {

@@ -1,7 +1,7 @@
 /* name.c - names for umem_open, as libFuzzer makes them up. */
 #include "unit/open/name_help.h"
 
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   static char text[UMEM_NAME_SIZE + 8];

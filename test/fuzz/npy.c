@@ -1,15 +1,6 @@
 /* npy.c - headers of .npy files as libFuzzer makes them up. A header that passes describes elements
  * that lie in the file; one that does not is unchanged. */
-#include <stdlib.h>
-#include <string.h>
-
-#include <umem.h>
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
+#include "fuzz.h"
 
 static void check(umemNpyHeader const *header, size_t size) {
   expect(header->rank >= 0 && header->rank <= UMEM_MAX_RANK);
@@ -25,11 +16,11 @@ static void check(umemNpyHeader const *header, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
   /* two inputs of three are the text alone */
   size_t first = size && data[0] % 3 ? 10 : 0;
-  unsigned char *file = malloc(first + size + !size);
+  SCOPED(free_bytes) unsigned char *file = malloc(first + size + !size);
   memcpy(file + first, data, size);
   if (first) memcpy(file, "\x93NUMPY\1\0", 8);
   if (first) file[8] = (unsigned char)(size < 200 ? size : 200), file[9] = 0;
@@ -43,7 +34,5 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
     expect(!memcmp(&header, &before, sizeof header));
     umem_thread_clear();
   }
-  free(file);
-  umem_dtor(&host);
   return 0;
 }

@@ -3,24 +3,17 @@
  *
  * An input that begins with a zip file's mark is a file. Another one is a list of changes, of three
  * bytes each, to a file that umem has written: offset, and the new byte. */
+#include "fuzz.h"
+
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <umem.h>
 #include <umem/formats.h>
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 
 enum { most = 1 << 16 };
 static unsigned char written[most];
 static size_t length; /* of it */
 static umemHost host;
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 /* A file of two stored arrays. */
 static void write_file(void) {
@@ -72,7 +65,7 @@ static void use(umemArchive *archive, umemArchiveInfo const *info, size_t size) 
 
 static void read_file(unsigned char const *file, size_t size) {
   umemStatusType status = umemOK;
-  unsigned char *exact = malloc(size + !size);
+  SCOPED(free_bytes) unsigned char *exact = malloc(size + !size);
   memcpy(exact, file, size);
   umemArchive *archive = umemArchive_read(&host, (uintptr_t)exact, size, &status);
   expect((archive != NULL) == (status == umemOK));
@@ -85,7 +78,6 @@ static void read_file(unsigned char const *file, size_t size) {
     use(archive, &info, size);
   }
   umemArchive_release(archive);
-  free(exact);
 }
 
 int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {

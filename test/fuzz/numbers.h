@@ -1,15 +1,7 @@
 /* numbers.h - what programs of fuzzers do with their bytes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
+#include "fuzz.h"
 
 /* Small numbers, which pass more often, and whole ones. */
 static int64_t number(unsigned char const **data, size_t *size) {

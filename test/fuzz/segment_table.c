@@ -1,17 +1,10 @@
 /* segment_table.c - tables of shared memory, as another process may have left them. Whatever they
  * hold, each call ends, and touches nothing but the tables; AddressSanitizer watches. */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "share/segment.h"
 
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
 enum { blocks = 6, count = 2 * blocks + 2, heads = 64, capacity = 1 << 16 };
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 /* The first byte says whether what others have left is repaired first, the second how much is
  * changed. */

@@ -1,15 +1,8 @@
 /* url_reply.c - headers of answers of a web server as libFuzzer makes them up, line by line. What
  * is read of them is consistent, and has only what may go into headers of later requests. */
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "url/url_fetch.h"
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 static void expect_text(char const *text, size_t size) {
   expect(strnlen(text, size) < size);

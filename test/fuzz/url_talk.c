@@ -2,26 +2,19 @@
  * libFuzzer makes it up: headers, bodies, ends and redirects, in any order. A table in place of
  * libcurl's functions hands it to umem. A copy that says that it has read has read the object; an
  * upload is begun, sent and joined by answers that say so. */
+#include "fuzz.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <umem.h>
 
 #include "url/s3.h"
-
-int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size);
 
 enum { object_size = 200000, most_easies = 8 };
 
 static unsigned char const *input, *input_end;
 
 static unsigned next(void) { return input < input_end ? *input++ : 0; }
-
-static void expect(bool holds) {
-  if (!holds) abort();
-}
 
 static char byte_of(uint64_t offset) { return (char)(offset * 2654435761u >> 13); }
 

@@ -180,7 +180,7 @@ static uint64_t sum_of(unsigned char const *bytes, size_t first, size_t number_o
 static unsigned char long_value(size_t row_number) { return (unsigned char)(row_number * 13 + 5); }
 
 static void open_long(Files *files) {
-  unsigned char *bytes = malloc((size_t)long_count * long_width);
+  SCOPED(free_bytes) unsigned char *bytes = malloc((size_t)long_count * long_width);
   assert_non_null(bytes);
   for (size_t i = 0; i < long_count; i++) memset(bytes + i * long_width, long_value(i), long_width);
   temporary_name(files->from, sizeof files->from);
@@ -190,7 +190,6 @@ static void open_long(Files *files) {
   assert_int_equal(umem_copy_from(&files->source, files->source_adr, &files->host, (uintptr_t)bytes,
                                   (size_t)long_count * long_width),
                    umemOK);
-  free(bytes);
 }
 
 /* Returns the status, how many blocks came, and whether all had the right bytes. */

@@ -65,8 +65,7 @@ TEST_CASE(a_log_survives) {
 
 /* ---- opening and ending ---- */
 
-static void *open_and_close(void *ignored) {
-  (void)ignored;
+static void *open_and_close(void *ignored UNUSED) {
   for (;;) {
     void *ctx = umem_open("pool+file:");
     uintptr_t adr = umem_alloc(ctx, size);
@@ -83,8 +82,7 @@ static int descriptors(void) {
   return count;
 }
 
-static void opening_survives(void *ignored) {
-  (void)ignored;
+static void opening_survives(void *ignored UNUSED) {
   unsigned seed = 2;
   int before = descriptors();
   for (int i = 0; i < rounds; i++) {
@@ -104,8 +102,7 @@ TEST_CASE(opening_leaves_no_descriptor) { child_run(opening_survives, NULL); }
 
 static int reached;
 
-static bool cancels_itself(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
+static bool cancels_itself(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) {
   pthread_cancel(pthread_self());
   pthread_testcancel();
   return true;
@@ -124,8 +121,7 @@ static void hook_cancels(void *ctx, umemStatusType type, char const *message, vo
 static void copy_with_progress(void) {
   umemHost host;
   char from[100] = "bytes", to[100];
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = cancels_itself;
+  umemCopyOptions options = {.size = sizeof options, .progress = cancels_itself};
   umemHost_ctor(&host);
   umem_copy_to_with(&host, (uintptr_t)from, &host, (uintptr_t)to, sizeof from, &options);
   reached = !memcmp(from, to, sizeof from);
@@ -152,16 +148,14 @@ static void fail_with_hook(void) {
 
 static char arena[200];
 
-static uintptr_t arena_alloc(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx;
+static uintptr_t arena_alloc(umemVirtual *ctx UNUSED, size_t nbytes) {
   return (uintptr_t)arena + (nbytes > 100 ? 0 : 100);
 }
 
 static void arena_free(umemVirtual *ctx, uintptr_t adr) { (void)ctx, (void)adr; }
 
-static void arena_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_t other,
-                       size_t nbytes) {
-  (void)ctx, (void)that;
+static void arena_copy(umemVirtual *ctx UNUSED, uintptr_t adr, umemVirtual *that UNUSED,
+                       uintptr_t other, size_t nbytes) {
   memmove((void *)other, (void const *)adr, nbytes);
 }
 
@@ -180,10 +174,7 @@ static void resize_by_default(void) {
   reached = umem_realloc(&ctx, adr, 10, 150) == (uintptr_t)arena;
 }
 
-static void reach_a_point(umemVirtual *ctx) {
-  (void)ctx;
-  pthread_testcancel();
-}
+static void reach_a_point(umemVirtual *ctx UNUSED) { pthread_testcancel(); }
 
 static void info_reaches_a_point(umemVirtual *ctx, umemInfo *info) {
   reach_a_point(ctx);
@@ -210,14 +201,12 @@ static void ask_and_end(void) {
 }
 
 static void commit_a_file(void) {
-  char path[256];
-  umemFile file;
+  SCOPED(unlink_path) char path[256];
+  SCOPED(umem_dtor) umemFile file;
   temporary_name(path, sizeof path);
   umemFile_replace(&file, path);
   pthread_cancel(pthread_self());
   reached = umemFile_commit(&file) == umemOK;
-  umem_dtor(&file);
-  unlink(path);
 }
 
 static void *call(void *function) {

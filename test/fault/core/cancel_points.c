@@ -143,12 +143,12 @@ static void share(Bench *bench) {
 static void use_arrays(Bench *bench) {
   umemStatusType status = umemOK;
   int64_t const shape[] = {10, 20};
+  SCOPED(release_array)
   umemArray *array = umemArray_zeros(bench->ctx, umemFloat64, 2, shape, NULL, &status);
+  SCOPED(release_array)
   umemArray *copy = array ? umemArray_copy(array, &bench->host, umemOrderC, &status) : NULL;
   if (copy) umemArray_assign(array, copy, &status);
   umem_synchronize(bench->ctx); /* queued copies use both */
-  umemArray_release(copy);
-  umemArray_release(array);
 }
 
 static void keep_ledger(Bench *bench) {
@@ -159,10 +159,7 @@ static void keep_ledger(Bench *bench) {
   umem_ledger_stop();
 }
 
-static int leave_as_it_is(void *data, umemBlock const *block) {
-  (void)data, (void)block;
-  return 0;
-}
+static int leave_as_it_is(void *data UNUSED, umemBlock const *block UNUSED) { return 0; }
 
 static void use_blocks(Bench *bench) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
@@ -320,9 +317,8 @@ TEST_CASE(nor_in_opening_by_name) {
 
 /* Its methods reach no such point, so umem does not put cancellation off for them: but a socket is
  * one. */
-static bool share_nothing(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+static bool share_nothing(umemVirtual *ctx UNUSED, uintptr_t adr, size_t nbytes, umemHandle *handle,
                           int *fd) {
-  (void)ctx;
   handle->kind = umemHandleFile;
   handle->offset = adr;
   handle->size = adr + nbytes;
@@ -332,7 +328,7 @@ static bool share_nothing(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHa
 
 TEST_CASE(nor_in_sending_what_is_prompt) {
   static struct umemVtbl const vtbl = {.share = share_nothing};
-  Bench bench;
+  SCOPED(end) Bench bench;
   umemVirtual ctx;
   umemHandle handle;
   begin(&bench, NULL, NULL);
@@ -349,7 +345,6 @@ TEST_CASE(nor_in_sending_what_is_prompt) {
   assert_int_equal(recv(bench.sockets[1], &handle, sizeof handle, 0), sizeof handle);
   assert_int_equal(handle.size, 4096 + small);
   umemVirtual_dtor(&ctx);
-  end(&bench);
 }
 
 /* ---- cancelled all the same ---- */

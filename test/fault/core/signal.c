@@ -9,8 +9,7 @@ static umemHost host;
 static umemStatusType volatile seen;
 static int volatile handled;
 
-static void handle(int signal) {
-  (void)signal;
+static void handle(int signal UNUSED) {
   seen = umem_set(&host, 0, 0, 1);
   (void)umem_get_message(&host);
   handled++;
@@ -37,8 +36,7 @@ static double seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static void failures_do_not_wait_for_themselves(void *ignored) {
-  (void)ignored;
+static void failures_do_not_wait_for_themselves(void *ignored UNUSED) {
   EXPECT(umemHost_ctor(&host) == umemOK);
   fire(handle, true);
   for (double end = seconds() + 1; seconds() < end;) {
@@ -50,8 +48,7 @@ static void failures_do_not_wait_for_themselves(void *ignored) {
   EXPECT(handled && seen == umemValueError);
 }
 
-static void attempts_hide_what_fails(void *ignored) {
-  (void)ignored;
+static void attempts_hide_what_fails(void *ignored UNUSED) {
   EXPECT(umemHost_ctor(&host) == umemOK);
   char from[64] = "", to[64];
   fire(handle_in_attempt, true);

@@ -54,7 +54,7 @@ static void one_round(Worker *w, umemHost *host, unsigned k) {
 
 static void *transfer(void *argument) {
   Worker *w = argument;
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
   pthread_barrier_wait(w->start);
   if (w->faulty) inject_fail_here(w->call, 1, w->error, true);
@@ -63,7 +63,6 @@ static void *transfer(void *argument) {
     CHECK(w, inject_off_here() == rounds);
   else
     CHECK(w, umem_thread_failures() == 0 && umem_thread_status() == umemOK);
-  umem_dtor(&host);
   return NULL;
 }
 

@@ -165,8 +165,8 @@ static void write_old(char const *path) {
 
 /* Each byte of the block is an old or a new one, all others are old. */
 static void check_file(Killed const *killed) {
-  umemHost ram;
-  unsigned char *found = malloc(whole);
+  SCOPED(umem_dtor) umemHost ram;
+  SCOPED(free_bytes) unsigned char *found = malloc(whole);
   assert_non_null(found);
   assert_int_equal(umemHost_ctor(&ram), umemOK);
   umemVirtual *ctx = backend_open_at(killed->place, killed->path, "r+"); /* no lock is left */
@@ -179,8 +179,6 @@ static void check_file(Killed const *killed) {
       fail_msg("byte %zu is %d", i, found[i]);
   }
   backend_close(killed->place, ctx);
-  umem_dtor(&ram);
-  free(found);
 }
 
 static void a_killed_process_leaves_a_good_file(void **state) {

@@ -77,8 +77,7 @@ static void require_copied(Run *run, unsigned seed) {
 }
 
 static void prepare(Run *run) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.direct = umemDirectOn;
+  umemFileOptions options = {.size = sizeof options, .direct = umemDirectOn};
   umem_thread_clear();
   REQUIRE(run, umemHost_ctor(&run->host) == umemOK);
   REQUIRE(run, umemFile_ctor_with(&run->file, path, "w+", &options) == umemOK);

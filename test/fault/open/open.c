@@ -320,9 +320,7 @@ static size_t log_length;
 static void make_old_log(void) {
   umemHost host;
   umemLog log;
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = log_path;
-  options.max_bytes = log_bytes;
+  umemLogOptions options = {.size = sizeof options, .filename = log_path, .max_bytes = log_bytes};
   assert_int_equal(umemHost_ctor(&host), umemOK);
   assert_int_equal(umemLog_ctor(&log, &host, &options), umemOK);
   umem_free(&log, umem_alloc(&log, 100));

@@ -220,9 +220,7 @@ static void write_words(void *end) {
 }
 
 TEST_CASE(any_word_may_be_anything) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = capacity;
-  options.blocks = blocks;
+  umemShmOptions options = {.size = sizeof options, .capacity = capacity, .blocks = blocks};
   assert_int_equal(umemHost_ctor(&host), umemOK);
   double end = seconds() + setting_seconds(setting_small() ? 2 : 5);
   for (unsigned round = 0; round < 2; round++) {

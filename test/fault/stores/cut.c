@@ -61,7 +61,7 @@ static void close_uncut(Trial *t) {
 
 static void on_a_cut_file(void **state) {
   Place const *place = *state;
-  Trial t;
+  SCOPED(close_uncut) Trial t;
   trial_open(&t, place, "fake");
   t.fault = "truncated";
   uintptr_t adr = trial_block(&t, bytes, block);
@@ -71,13 +71,12 @@ static void on_a_cut_file(void **state) {
   if (place->mode[1] == '+') writes_fail(&t, adr);
   REQUIRE(&t, umem_thread_status() == umemOK && umem_is_ok(t.ctx));
   umem_free(t.ctx, adr);
-  close_uncut(&t);
 }
 
 /* The context has no memory to note which block has lost what. */
 static void is_noted_without_memory(void **state) {
   Place const *place = *state;
-  Trial t;
+  SCOPED(close_uncut) Trial t;
   trial_open(&t, place, "fake");
   t.fault = "truncated";
   uintptr_t adr = trial_block(&t, bytes, block);
@@ -92,14 +91,13 @@ static void is_noted_without_memory(void **state) {
   require_report(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block));
   require_report(&t, umem_set(t.ctx, adr + middle, 7, 100));
   what_is_left_reads(&t, adr);
-  close_uncut(&t);
 }
 
 /* A file that is cut to nothing while a block past its end is allocated: the file holds the whole
  * block. */
 static void grows_after_a_cut(void **state) {
   Place const *place = *state;
-  Trial t;
+  SCOPED(close_uncut) Trial t;
   trial_open(&t, place, NULL);
   uintptr_t first = umem_alloc(t.ctx, old_size);
   assert_true(child_run(cut, t.path));
@@ -108,7 +106,6 @@ static void grows_after_a_cut(void **state) {
   memset(bytes, 0, sizeof bytes);
   REQUIRE(&t, umem_copy_to(t.ctx, adr, &t.host, (uintptr_t)found, block) == umemOK);
   REQUIRE(&t, !memcmp(bytes, found, block));
-  close_uncut(&t);
 }
 
 int main(void) {

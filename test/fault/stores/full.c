@@ -199,8 +199,7 @@ static void in_hole(void *argument) {
 /* Without reservation, writing there may fail, and says so. */
 static void in_sparse_hole(void *argument) {
   static Case c;
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.reserve = umemReserveNone;
+  umemFileOptions options = {.size = sizeof options, .reserve = umemReserveNone};
   mount_small();
   c.place = argument;
   temporary_name(c.path, sizeof c.path);

@@ -66,7 +66,7 @@ static uintptr_t renew(Any *ctx, uintptr_t adr) {
 
 static void copy_while_others_cut(bool mapped) {
   Any ctx;
-  char path[256];
+  SCOPED(unlink_path) char path[256];
   temporary_name(path, sizeof path);
   assert_int_equal(umemHost_ctor(&host), umemOK);
   memset(packed, 0x5A, sizeof packed);
@@ -96,7 +96,6 @@ static void copy_while_others_cut(bool mapped) {
   assert_int_equal(copy_once(&ctx, adr, false), umemOK);
   assert_memory_equal(packed, found, sizeof packed);
   DESTRUCT(&ctx, &host);
-  unlink(path);
 }
 
 TEST_CASE(others_cut_a_file) { copy_while_others_cut(false); }
@@ -141,7 +140,7 @@ TEST_CASE(a_full_disk) {
 /* The n-th mmap fails, or all from there on, for each of them: a smaller mapping or calls do the
  * work. Nothing stays mapped. */
 static void fail_mappings(bool lasting) {
-  char path[256];
+  SCOPED(unlink_path) char path[256];
   temporary_name(path, sizeof path);
   assert_int_equal(umemHost_ctor(&host), umemOK);
   for (size_t i = 0; i < sizeof packed; i++) packed[i] = (unsigned char)(i * 31 >> 3);
@@ -162,7 +161,6 @@ static void fail_mappings(bool lasting) {
     if (!met) break;
   }
   umem_dtor(&host);
-  unlink(path);
 }
 
 TEST_CASE(mappings_that_fail) {
@@ -179,9 +177,9 @@ TEST_CASE(transposes_without_mappings) {
   umemLayout const in = {sizeof in, sizeof(double), 2, extents, NULL, rows};
   umemLayout const turned = {sizeof turned, sizeof(double), 2, extents, across, NULL};
   size_t const size = (size_t)edge * edge * sizeof(double);
-  char path[256], other[256];
+  SCOPED(unlink_path) char path[256], other[256];
   Any from, to;
-  double *values = malloc(size);
+  SCOPED(free_bytes) double *values = malloc(size);
   assert_non_null(values);
   for (size_t i = 0; i < (size_t)edge * edge; i++) values[i] = (double)i;
   temporary_name(path, sizeof path);
@@ -205,16 +203,13 @@ TEST_CASE(transposes_without_mappings) {
     if (values[i] != (double)whence) fail_msg("item %zu is wrong", i);
   }
   DESTRUCT(&to, &from, &host);
-  unlink(path);
-  unlink(other);
-  free(values);
 }
 
 /* A short set is one call wherever it begins: only pieces of long ones end at multiples of their
  * size. */
 TEST_CASE(a_short_set_is_one_write) {
-  char path[256];
-  Any file;
+  SCOPED(unlink_path) char path[256];
+  SCOPED(umem_dtor) Any file;
   temporary_name(path, sizeof path);
   open_own(&file, false, path, "w+", true);
   uintptr_t adr = umem_alloc(&file, 1 << 20);
@@ -224,6 +219,4 @@ TEST_CASE(a_short_set_is_one_write) {
     assert_int_equal(inject_calls(callWrite), 100);
     inject_off();
   }
-  umem_dtor(&file);
-  unlink(path);
 }

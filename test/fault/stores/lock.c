@@ -78,10 +78,8 @@ static bool is_refused(Way const *way) {
 
 /* Opens and closes; the mode w would empty the file for the next test. */
 static bool can_write(void) {
-  Any other;
-  bool good = open_file(&other, path, "r+") == umemOK;
-  umem_dtor(&other);
-  return good;
+  SCOPED(umem_dtor) Any other;
+  return open_file(&other, path, "r+") == umemOK;
 }
 
 static bool can_read(Way const *way) {

@@ -1,6 +1,7 @@
 /* short.c - transfers that move only a part, and calls that signals interrupt: all data is
  * identical, and no call fails. */
 #include "fault/scenarios.h"
+#include "scoped.h"
 
 /* Runs all scenarios on the place in *state with what arm arms; those that would go through a
  * mapping, on a system without. Returns how often it struck. */
@@ -27,10 +28,7 @@ static unsigned long run_all(Place const *place, char const *fault, void (*arm)(
   return struck;
 }
 
-static void arm_storm(unsigned seed) {
-  (void)seed;
-  inject_storm();
-}
+static void arm_storm(unsigned seed UNUSED) { inject_storm(); }
 
 static void short_transfers(void **state) {
   Place const *place = *state;
@@ -69,18 +67,16 @@ TEST_CASE(interrupted_beginnings) {
 }
 
 TEST_CASE(an_interrupted_question_is_asked_again) {
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   umemInfo info = UMEM_INFO_INIT;
   assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
   inject_fail(callStat, 1, EINTR, false); /* fstatvfs */
   assert_int_equal(umem_get_info(&file, &info), umemOK);
   assert_int_equal(inject_off(), 1);
-  umem_dtor(&file);
 }
 
 /* A timer interrupts whatever takes longer than a short piece. */
-static void reserve_in_pieces(void *unused) {
-  (void)unused;
+static void reserve_in_pieces(void *unused UNUSED) {
   enum { size = (3 << 20) + 100 };
   umemFile file;
   struct stat st;
@@ -99,8 +95,7 @@ static void reserve_in_pieces(void *unused) {
   umem_dtor(&file);
   umemHost host;
   umemLog log;
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = path;
+  umemLogOptions options = {.size = sizeof options, .filename = path};
   EXPECT(unlink(path) == 0 && umemHost_ctor(&host) == umemOK);
   EXPECT(umemLog_ctor(&log, &host, &options) == umemOK);
   DESTRUCT(&log, &host);

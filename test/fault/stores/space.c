@@ -14,9 +14,11 @@ typedef union Any {
 
 static char path[256];
 
+/* Of each test. */
+static Any any;
+
 static umemStatusType construct(Any *ctx, bool mapped, char const *mode, umemReserve reserve) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.reserve = reserve;
+  umemFileOptions options = {.size = sizeof options, .reserve = reserve};
   return mapped ? umemMMap_ctor_with(&ctx->mmap, path, mode, &options)
                 : umemFile_ctor_with(&ctx->file, path, mode, &options);
 }
@@ -39,75 +41,72 @@ static void expect_full(Any *ctx, uintptr_t adr) {
 /* ---- the free space is asked first ---- */
 
 static void ask_first(void *mapped) {
-  Any ctx;
   temporary_name(path, sizeof path);
   write_file(path, old_size);
-  EXPECT(construct(&ctx, mapped, "r+", umemReserveAuto) == umemOK);
+  EXPECT(construct(&any, mapped, "r+", umemReserveAuto) == umemOK);
   inject_count();
   inject_free_space(10 * MiB);
-  expect_full(&ctx, umem_alloc(&ctx, 11 * MiB));
-  expect_full(&ctx, umem_calloc(&ctx, 11, MiB));
-  expect_full(&ctx, umem_aligned_alloc(&ctx, 4096, 11 * MiB));
+  expect_full(&any, umem_alloc(&any, 11 * MiB));
+  expect_full(&any, umem_calloc(&any, 11, MiB));
+  expect_full(&any, umem_aligned_alloc(&any, 4096, 11 * MiB));
   EXPECT(inject_calls(callReserve) == 0);
   EXPECT(inject_calls(callLength) == 0 && inject_calls(callWrite) == 0);
   EXPECT(file_length(path) == old_size && disk_of_file() < MiB);
 
-  uintptr_t one = umem_alloc(&ctx, 8 * MiB); /* what the file has already does not count */
-  EXPECT(one != umem_null(&ctx) && inject_calls(callReserve) > 0);
+  uintptr_t one = umem_alloc(&any, 8 * MiB); /* what the file has already does not count */
+  EXPECT(one != umem_null(&any) && inject_calls(callReserve) > 0);
   unsigned long calls = inject_calls(callReserve);
   inject_free_space(2 * MiB);
-  expect_full(&ctx, umem_alloc(&ctx, 3 * MiB));
+  expect_full(&any, umem_alloc(&any, 3 * MiB));
   EXPECT(inject_calls(callReserve) == calls);
-  umem_free(&ctx, one);
-  one = umem_alloc(&ctx, 9 * MiB); /* of which 8 are there */
-  EXPECT(one != umem_null(&ctx));
+  umem_free(&any, one);
+  one = umem_alloc(&any, 9 * MiB); /* of which 8 are there */
+  EXPECT(one != umem_null(&any));
   inject_free_space(0);
-  umem_free(&ctx, one);
-  EXPECT(umem_alloc(&ctx, 9 * MiB) != umem_null(&ctx)); /* all of it is there */
+  umem_free(&any, one);
+  EXPECT(umem_alloc(&any, 9 * MiB) != umem_null(&any)); /* all of it is there */
   inject_reset();
-  umem_dtor(&ctx);
-  EXPECT(umem_is_ok(&ctx));
+  umem_dtor(&any);
+  EXPECT(umem_is_ok(&any));
 
-  EXPECT(construct(&ctx, mapped, "w+", umemReserveNone) == umemOK);
+  EXPECT(construct(&any, mapped, "w+", umemReserveNone) == umemOK);
   inject_count();
   inject_free_space(1);
-  EXPECT(umem_alloc(&ctx, 100 * MiB) != umem_null(&ctx)); /* nobody reserves */
+  EXPECT(umem_alloc(&any, 100 * MiB) != umem_null(&any)); /* nobody reserves */
   inject_reset();
-  umem_dtor(&ctx);
+  umem_dtor(&any);
   unlink(path);
 }
 
 /* Others on the disk have what they need while far too much is asked for. */
 static void ask_on_disk(SmallDisk const *disk, bool mapped) {
-  Any ctx;
   struct statvfs before, now;
-  EXPECT(construct(&ctx, mapped, "w+", umemReserveAuto) == umemOK);
-  EXPECT(umem_alloc(&ctx, MiB) != umem_null(&ctx));
+  EXPECT(construct(&any, mapped, "w+", umemReserveAuto) == umemOK);
+  EXPECT(umem_alloc(&any, MiB) != umem_null(&any));
   EXPECT(statvfs(disk->folder, &before) == 0);
   inject_count();
-  for (int i = 0; i < 100; i++) expect_full(&ctx, umem_alloc(&ctx, (size_t)1 << 34));
+  for (int i = 0; i < 100; i++) expect_full(&any, umem_alloc(&any, (size_t)1 << 34));
   EXPECT(inject_calls(callReserve) == 0);
   EXPECT(statvfs(disk->folder, &now) == 0 && now.f_bavail == before.f_bavail);
   inject_reset();
-  umem_dtor(&ctx);
+  umem_dtor(&any);
   unlink(path);
 }
 
 /* The exact call decides, and when it fails half-way the space goes back to the disk. */
 static void exact_call_decides(SmallDisk const *disk, bool mapped) {
-  Any ctx;
   struct statvfs before, now;
-  EXPECT(construct(&ctx, mapped, "w+", umemReserveAuto) == umemOK);
-  EXPECT(umem_alloc(&ctx, MiB) != umem_null(&ctx));
+  EXPECT(construct(&any, mapped, "w+", umemReserveAuto) == umemOK);
+  EXPECT(umem_alloc(&any, MiB) != umem_null(&any));
   EXPECT(statvfs(disk->folder, &before) == 0);
   inject_free_space((uint64_t)1 << 40); /* which is wrong */
-  for (int i = 0; i < 20; i++) expect_full(&ctx, umem_alloc(&ctx, 64 * MiB));
+  for (int i = 0; i < 20; i++) expect_full(&any, umem_alloc(&any, 64 * MiB));
   EXPECT(file_length(path) == MiB);
   sync();
   EXPECT(statvfs(disk->folder, &now) == 0);
   EXPECT(now.f_bavail * now.f_frsize + 65536 >= before.f_bavail * before.f_frsize);
   inject_reset();
-  umem_dtor(&ctx);
+  umem_dtor(&any);
   unlink(path);
 }
 
@@ -135,53 +134,51 @@ static void expect_sparse_bytes(void) {
  * taken the rest of the disk. What does not fit is refused when it is allocated. */
 static void holes_on_disk(SmallDisk const *disk, bool mapped) {
   static unsigned char bytes[3 << 20];
-  Any ctx;
   umemHost host;
   EXPECT(umemHost_ctor(&host) == umemOK);
   make_sparse();
-  EXPECT(construct(&ctx, mapped, "r+", umemReserveAuto) == umemOK);
-  uintptr_t adr = umem_alloc(&ctx, 3 * MiB);
-  EXPECT(adr != umem_null(&ctx) && disk_of_file() >= 3 * MiB);
+  EXPECT(construct(&any, mapped, "r+", umemReserveAuto) == umemOK);
+  uintptr_t adr = umem_alloc(&any, 3 * MiB);
+  EXPECT(adr != umem_null(&any) && disk_of_file() >= 3 * MiB);
   expect_sparse_bytes();
   small_disk_fill(disk, 256 << 10);
-  expect_full(&ctx, umem_alloc(&ctx, MiB)); /* half of it is a hole */
+  expect_full(&any, umem_alloc(&any, MiB)); /* half of it is a hole */
   expect_sparse_bytes();
   EXPECT(file_length(path) == 4 * MiB);
   memset(bytes, 5, sizeof bytes);
   if (mapped)
     memset((void *)adr, 5, sizeof bytes); /* no SIGBUS */
   else
-    EXPECT(umem_copy_from(&ctx, adr, &host, (uintptr_t)bytes, sizeof bytes) == umemOK);
-  EXPECT(umem_flush(&ctx) == umemOK);
-  umem_dtor(&ctx);
-  EXPECT(umem_is_ok(&ctx));
+    EXPECT(umem_copy_from(&any, adr, &host, (uintptr_t)bytes, sizeof bytes) == umemOK);
+  EXPECT(umem_flush(&any) == umemOK);
+  umem_dtor(&any);
+  EXPECT(umem_is_ok(&any));
   unlink(path);
 }
 
 /* While somebody else has the file open, holes are filled only by a call that changes no bytes. */
 static void holes_with_others(SmallDisk const *disk, bool mapped) {
-  Any ctx;
   (void)disk;
   make_sparse();
   int other = open(path, O_RDWR | O_CLOEXEC);
   EXPECT(other >= 0);
-  EXPECT(construct(&ctx, mapped, "r+", umemReserveAuto) == umemOK);
-  uintptr_t adr = umem_alloc(&ctx, MiB);
-  if (adr == umem_null(&ctx)) {
-    EXPECT(umem_get_status(&ctx) == umemNotSupportedError);
-    EXPECT(strstr(umem_get_message(&ctx), "its file system has no fallocate"));
-    EXPECT(umem_clear_status(&ctx) == umemOK);
+  EXPECT(construct(&any, mapped, "r+", umemReserveAuto) == umemOK);
+  uintptr_t adr = umem_alloc(&any, MiB);
+  if (adr == umem_null(&any)) {
+    EXPECT(umem_get_status(&any) == umemNotSupportedError);
+    EXPECT(strstr(umem_get_message(&any), "its file system has no fallocate"));
+    EXPECT(umem_clear_status(&any) == umemOK);
     umem_thread_clear();
     EXPECT(disk_of_file() < MiB);
     close(other);
-    adr = umem_alloc(&ctx, MiB);
-    EXPECT(adr != umem_null(&ctx));
+    adr = umem_alloc(&any, MiB);
+    EXPECT(adr != umem_null(&any));
   } else {
     close(other);
   }
   EXPECT(disk_of_file() >= MiB);
   expect_sparse_bytes();
-  umem_dtor(&ctx);
+  umem_dtor(&any);
   unlink(path);
 }
 
@@ -191,11 +188,10 @@ static void holes_with_others(SmallDisk const *disk, bool mapped) {
 static void growth_on_disk(SmallDisk const *disk, bool mapped) {
   enum { most = 1000, size = 60000 };
   static uintptr_t blocks[most];
-  Any ctx;
   int count = 0;
-  EXPECT(construct(&ctx, mapped, "w+", umemReserveAuto) == umemOK);
-  while (count < most && (blocks[count] = umem_alloc(&ctx, size)) != umem_null(&ctx)) count++;
-  expect_full(&ctx, umem_null(&ctx));
+  EXPECT(construct(&any, mapped, "w+", umemReserveAuto) == umemOK);
+  while (count < most && (blocks[count] = umem_alloc(&any, size)) != umem_null(&any)) count++;
+  expect_full(&any, umem_null(&any));
   size_t length = file_length(path);
   EXPECT(count > 50 && length == (size_t)(count - 1) * size + size);
   small_disk_fill(disk, 0);
@@ -203,27 +199,26 @@ static void growth_on_disk(SmallDisk const *disk, bool mapped) {
     if (mapped)
       memset((void *)blocks[i], i, size);
     else
-      EXPECT(umem_set(&ctx, blocks[i], i, size) == umemOK);
-  EXPECT(umem_flush(&ctx) == umemOK);
-  umem_dtor(&ctx);
-  EXPECT(umem_is_ok(&ctx));
+      EXPECT(umem_set(&any, blocks[i], i, size) == umemOK);
+  EXPECT(umem_flush(&any) == umemOK);
+  umem_dtor(&any);
+  EXPECT(umem_is_ok(&any));
   unlink(path);
 }
 
 /* ---- sparse on purpose ---- */
 
 static void none_on_disk(SmallDisk const *disk, bool mapped) {
-  Any ctx;
   (void)disk;
   make_sparse();
   size_t before = disk_of_file();
-  EXPECT(construct(&ctx, mapped, "r+", umemReserveNone) == umemOK);
-  EXPECT(umem_alloc(&ctx, 4 * MiB) != umem_null(&ctx));
-  EXPECT(umem_alloc(&ctx, 200 * MiB) != umem_null(&ctx));
+  EXPECT(construct(&any, mapped, "r+", umemReserveNone) == umemOK);
+  EXPECT(umem_alloc(&any, 4 * MiB) != umem_null(&any));
+  EXPECT(umem_alloc(&any, 200 * MiB) != umem_null(&any));
   EXPECT(file_length(path) == 204 * MiB && disk_of_file() < before + MiB);
   expect_sparse_bytes();
-  umem_dtor(&ctx);
-  EXPECT(umem_is_ok(&ctx));
+  umem_dtor(&any);
+  EXPECT(umem_is_ok(&any));
   unlink(path);
 }
 

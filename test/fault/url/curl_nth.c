@@ -159,7 +159,7 @@ static void use_double(void) {
 
 static umemStatusType read_pieces(UrlServer *server, umemHost *host, size_t size, size_t piece) {
   static char const *const headers[] = {"X-Key: 1", "X-More: 2"};
-  umemUrl url;
+  SCOPED(umem_dtor) umemUrl url;
   umemUrlOptions options = UMEM_URL_OPTIONS_INIT;
   options.piece = piece;
   options.headers = headers;
@@ -169,7 +169,6 @@ static umemStatusType read_pieces(UrlServer *server, umemHost *host, size_t size
   if (status == umemOK) status = umem_copy_to(&url, 0, host, (uintptr_t)got, size);
   if (status == umemOK) assert_memory_equal(got, object, size);
   if (status != umemOK && umem_is_ok(&url)) fail_msg("no failure was recorded");
-  umem_dtor(&url);
   return status;
 }
 

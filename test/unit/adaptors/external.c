@@ -252,8 +252,7 @@ TEST(options_that_cannot_be_are_refused) {
 
 /* ---- threads and children ---- */
 
-static void *allocate_often(void *unused) {
-  (void)unused;
+static void *allocate_often(void *unused UNUSED) {
   for (int i = 0; i < 500; i++) {
     uintptr_t adr = umem_alloc(&external, 16);
     if (!adr) return (void *)1;

@@ -105,11 +105,10 @@ static void do_synchronize(Side *s) { umem_synchronize(&s->fault); }
 static void do_flush(Side *s) { umem_flush(&s->fault); }
 static void do_trim(Side *s) { umem_trim(&s->fault, 0); }
 static void do_wait(Side *s) {
-  FakeAsync other;
+  SCOPED(umem_dtor) FakeAsync other;
   assert_ok(fake_async_ctor(&other));
   umem_wait(&s->fault, &other);
   umem_synchronize(s->ordered);
-  umem_dtor(&other);
 }
 
 static struct {
@@ -135,7 +134,7 @@ enum { call_count = sizeof calls / sizeof *calls };
 
 /* Each call is of its kind, and of no other; where it fails upstream has not heard of it. */
 TEST(every_kind_of_call_can_fail) {
-  FakeAsync ordered;
+  SCOPED(umem_dtor) FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   Side side = {.ordered = &ordered};
   for (size_t i = 0; i < call_count; i++) {
@@ -167,7 +166,6 @@ TEST(every_kind_of_call_can_fail) {
     assert_ok(umem_synchronize(&ordered));
     assert_int_equal(blocks_in(&ordered.super), 0);
   }
-  umem_dtor(&ordered);
 }
 
 /* ---- at random ---- */

@@ -171,7 +171,7 @@ GUARDED_TEST(calls_of_umem_work_on_closed_blocks) {
 
 /* The pages are closed when the call returns: what it has queued must be done by then. */
 GUARDED_TEST(copies_with_an_ordered_context_are_complete) {
-  FakeAsync ordered;
+  SCOPED(end) FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   uintptr_t far = umem_alloc(&ordered, 100), adr = umem_calloc(&guarded, 1, 100);
   assert_ok(umemGuarded_protect(&guarded, adr, 100, umemGuardedClosed));
@@ -189,7 +189,6 @@ GUARDED_TEST(copies_with_an_ordered_context_are_complete) {
   expect_bytes((uintptr_t)bytes + 50, 0, 50);
   umem_free(&ordered, far);
   umem_free(&guarded, adr);
-  end(&ordered);
 }
 
 GUARDED_TEST(a_block_keeps_its_bytes_when_it_is_resized) {
@@ -284,7 +283,7 @@ GUARDED_TEST(adaptors_over_it_protect_too) {
 }
 
 GUARDED_TEST(over_a_device_it_passes_on) {
-  umemGuarded over_device;
+  SCOPED(end) umemGuarded over_device;
   assert_ok(umemGuarded_ctor(&over_device, &fake));
   uintptr_t adr = umem_alloc(&over_device, 100);
   assert_int_equal(blocks_in(&fake), 1);
@@ -294,7 +293,6 @@ GUARDED_TEST(over_a_device_it_passes_on) {
   umem_free(&over_device, adr);
   assert_int_equal(blocks_in(&fake), 0);
   assert_ptr_equal(umem_find_layer(&over_device, "guarded"), &over_device);
-  end(&over_device);
 }
 
 /* ---- wrong calls ---- */
@@ -473,10 +471,7 @@ GUARDED_TEST(a_report_names_the_block) {
   umem_free(&guarded, adr);
 }
 
-static void handle_by_exit(int number) {
-  (void)number;
-  _exit(42);
-}
+static void handle_by_exit(int number UNUSED) { _exit(42); }
 
 GUARDED_TEST(the_handler_of_the_program_comes_afterwards) {
   uintptr_t adr = umem_alloc(&guarded, 800);

@@ -135,7 +135,7 @@ TEST(attempts_nest) {
 }
 
 TEST(other_failures_are_told_at_once) {
-  umemFile file;
+  SCOPED(end) umemFile file;
   char const path[] = "/proc/self/exe";
   assert_ok(umemFile_ctor(&file, path, "r"));
   open_with(&file, 0);
@@ -145,13 +145,11 @@ TEST(other_failures_are_told_at_once) {
   assert_true(type != umemOK && type != umemMemoryError);
   FORGET(&retry, &cache.room, &file);
   close_all();
-  end(&file);
 }
 
 /* Failures inside of the callback are its own. */
-static bool fail_and_give_up(void *user, void *ctx, size_t nbytes, size_t alignment,
-                             unsigned attempt) {
-  (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+static bool fail_and_give_up(void *user, void *ctx UNUSED, size_t nbytes UNUSED,
+                             size_t alignment UNUSED, unsigned attempt UNUSED) {
   umem_free(user, 4096);
   return false;
 }
@@ -281,9 +279,8 @@ static umemLimit narrow;
 static umemRetry shared;
 
 /* Others give back sooner or later. */
-static bool wait_a_little(void *user, void *ctx, size_t nbytes, size_t alignment,
-                          unsigned attempt) {
-  (void)user, (void)ctx, (void)nbytes, (void)alignment, (void)attempt;
+static bool wait_a_little(void *user UNUSED, void *ctx UNUSED, size_t nbytes UNUSED,
+                          size_t alignment UNUSED, unsigned attempt UNUSED) {
   sched_yield();
   return true;
 }

@@ -73,7 +73,7 @@ static void free_meets_another(umemVirtual *ctx, uintptr_t adr) {
 }
 
 TEST(an_address_that_comes_back_at_once_is_another_block) {
-  umemFile file;
+  SCOPED(end) umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   file_methods = file.super.vptr;
   struct umemVtbl meets = *file_methods;
@@ -86,7 +86,6 @@ TEST(an_address_that_comes_back_at_once_is_another_block) {
   umem_free(&meeting, adr);
   assert_figures(figures_of(&meeting), 0, 170, 170, 0, 2, 2);
   end(&meeting);
-  end(&file);
 }
 
 TEST(scopes_nest) {

@@ -163,7 +163,7 @@ TEST(failures_change_nothing) {
 
 /* What came from upstream is not ours; what went there behind our back makes way. */
 TEST(other_blocks_make_way) {
-  umemFile file;
+  SCOPED(end) umemFile file;
   size_t nbytes;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   assert_ok(umemTrack_ctor(&track, &file, NULL));
@@ -184,7 +184,6 @@ TEST(other_blocks_make_way) {
   assert_int_equal(nbytes, 5010);
   FREE(&track, over, low);
   end(&track);
-  end(&file);
 }
 
 /* ---- what happens while upstream is at work ---- */
@@ -211,7 +210,7 @@ static void free_meets_others(umemVirtual *ctx, uintptr_t adr) {
 }
 
 TEST(an_address_that_comes_back_at_once_is_another_block) {
-  umemFile file;
+  SCOPED(end) umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   file_methods = file.super.vptr;
   struct umemVtbl meets = *file_methods;
@@ -227,7 +226,6 @@ TEST(an_address_that_comes_back_at_once_is_another_block) {
   umem_free(&meeting, taken);
   assert_int_equal(umemTrack_count(&meeting, NULL), 0);
   end(&meeting);
-  end(&file);
 }
 
 /* ---- leaks and call sites ---- */
@@ -262,8 +260,7 @@ TEST(leaks_are_a_failure_at_the_end) {
 }
 
 TEST(call_sites_are_kept_when_asked_for) {
-  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
-  options.frames = 12;
+  umemTrackOptions options = {.size = sizeof options, .frames = 12};
   assert_ok(umemTrack_ctor(&track, &host, &options));
   uintptr_t adr = allocate_here(&track, 100);
   umemTrackBlock block = block_at(&track, adr);
@@ -317,8 +314,7 @@ TEST(call_sites_are_the_programs) {
 
 /* Long sites are cut, and the rest of the message is still there. */
 TEST(deep_call_sites_fit_the_message) {
-  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
-  options.frames = UMEM_TRACK_FRAMES;
+  umemTrackOptions options = {.size = sizeof options, .frames = UMEM_TRACK_FRAMES};
   assert_ok(umemTrack_ctor(&track, &host, &options));
   uintptr_t adr[20];
   for (size_t i = 0; i < 20; i++) adr[i] = allocate_here(&track, 10);
@@ -329,8 +325,7 @@ TEST(deep_call_sites_fit_the_message) {
 }
 
 TEST(options_are_checked) {
-  umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
-  options.frames = UMEM_TRACK_FRAMES + 1;
+  umemTrackOptions options = {.size = sizeof options, .frames = UMEM_TRACK_FRAMES + 1};
   assert_int_equal(umemTrack_ctor(&track, &fake, &options), umemValueError);
   expect_failure(&track, umemValueError, "33 frames are more than 32");
   options.size = offsetof(umemTrackOptions, frames); /* an older one */

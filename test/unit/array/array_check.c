@@ -21,7 +21,7 @@ static int release_both(void **state) {
 
 CHECK_TEST(what_is_as_expected_passes) {
   int64_t const shape[] = {3, 4};
-  umemArray *same = umemArray_alias(a, &status);
+  SCOPED(release_array) umemArray *same = umemArray_alias(a, &status);
   assert_true(umemArray_check_writeable(a, &status));
   assert_true(umemArray_check_c_contiguity(a, &status));
   assert_true(umemArray_check_location(a, umemCpuReadable | umemCpuWritable, &status));
@@ -33,12 +33,11 @@ CHECK_TEST(what_is_as_expected_passes) {
   assert_true(umemArray_check_same_extent(a, 1, b, 0, &status));
   assert_true(umemArray_check_same_type(a, same, &status));
   assert_true(umemArray_check_writeable(a, NULL));
-  umemArray_release(same);
 }
 
 CHECK_TEST(what_is_not_is_reported_with_its_place) {
   int64_t const shape[] = {3, 5}, one[] = {7};
-  umemArray *t = umemArray_permute(a, NULL, &status);
+  SCOPED(release_array) umemArray *t = umemArray_permute(a, NULL, &status);
   umemArray_set_read_only(t, true, &status);
   FINDS(umemNotSupportedError, "t is read-only", umemArray_check_writeable(t, &status));
   FINDS(umemValueError, "t is not contiguous in C order", umemArray_check_c_contiguity(t, &status));
@@ -72,7 +71,6 @@ CHECK_TEST(what_is_not_is_reported_with_its_place) {
         umemArray_check_same_extent(a, 0, b, 2, &status));
   FINDS(umemTypeError, "a has elements of float64, expected float32 as of b",
         umemArray_check_same_type(a, b, &status));
-  umemArray_release(t);
 }
 
 CHECK_TEST(null_is_no_array) {
@@ -113,10 +111,10 @@ CHECK_TEST(long_texts_are_cut) {
   for (int k = 0; k < UMEM_MAX_RANK; k++) shape[k] = k == 0 ? 0 : INT64_MAX;
   memset(name, 'x', sizeof name - 1);
   name[sizeof name - 1] = 0;
+  SCOPED(release_array)
   umemArray *long_one = umemArray_create(&host, umemInt8, UMEM_MAX_RANK, shape, NULL, &status);
   REFUSES(umemArray_check_same_shape(long_one, a, &status), umemValueError,
           "long_one has shape (0, 9223372036854775807, ");
   REFUSES(umemArray_check_same_shape_at(a, b, &status, name, name, "f", "g", 1), umemValueError,
           "f: line 1 of g: xxx");
-  umemArray_release(long_one);
 }

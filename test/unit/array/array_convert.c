@@ -227,7 +227,7 @@ TEST(large_rows_convert) {
 /* More than a buffer, from a file to a file. */
 TEST(large_files_convert) {
   enum { count = 2500000 };
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   int64_t const shape = count;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   umemArray *ints = umemArray_create(&host, umemInt32, 1, &shape, NULL, &status);
@@ -248,7 +248,6 @@ TEST(large_files_convert) {
   assert_ok(status);
   for (int i = 0; i < count; i++) assert_true(y[i] == (float)x[i]);
   RELEASE(back, doubles, kept, drawn, ints);
-  umem_dtor(&file);
 }
 
 /* ---- refusals ---- */

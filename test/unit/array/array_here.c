@@ -11,14 +11,10 @@ typedef struct Bare {
   int waits;
 } Bare;
 
-static uintptr_t bare_alloc(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx;
+static uintptr_t bare_alloc(umemVirtual *ctx UNUSED, size_t nbytes) {
   return (uintptr_t)calloc(1, nbytes);
 }
-static void bare_free(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx;
-  free((void *)adr);
-}
+static void bare_free(umemVirtual *ctx UNUSED, uintptr_t adr) { free((void *)adr); }
 static void bare_synchronize(umemVirtual *ctx) { ((Bare *)ctx)->waits++; }
 
 static Bare bare;
@@ -118,18 +114,17 @@ BARE_TEST(queued_work_is_waited_for) {
 /* The pages of managed memory would leave the GPU. */
 BARE_TEST(shared_memory_is_not_written) {
   bare.super.capabilities |= umemDeviceShared;
-  umemArray *a = umemArray_create(&bare, umemDouble, SHAPE(4), NULL, &status);
+  SCOPED(release_array) umemArray *a = umemArray_create(&bare, umemDouble, SHAPE(4), NULL, &status);
   umemArray_random_uniform(a, 0, 1, 1, &status);
   assert_int_not_equal(status, umemOK); /* there is no copy */
   forget_failure();
   umem_clear_status(&bare);
-  umemArray_release(a);
 }
 
 /* ---- adaptors that look at copies ---- */
 
 BARE_TEST(what_is_checked_is_copied) {
-  umemDebug debug;
+  SCOPED(umem_dtor) umemDebug debug;
   assert_ok(umemDebug_ctor(&debug, &host, NULL));
   double mine[4];
   float const one = 1;
@@ -152,7 +147,6 @@ BARE_TEST(what_is_checked_is_copied) {
   forget_failure();
   RELEASE(a, b);
   umem_clear_status(&debug);
-  umem_dtor(&debug);
 }
 
 /* ---- overlap: elements that are apart need no buffer ---- */

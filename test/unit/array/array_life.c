@@ -22,6 +22,7 @@ static umemStatsFigures figures(void) {
 /* ---- made ---- */
 
 TEST(an_array_knows_what_it_is) {
+  SCOPED(release_array)
   umemArray *a = umemArray_create(&host, umemDouble, SHAPE(3, 4, 5), NULL, &status);
   assert_non_null(a);
   assert_ptr_equal(umemArray_context(a), &host);
@@ -40,7 +41,6 @@ TEST(an_array_knows_what_it_is) {
   assert_true(umemArray_is_floating_point(a));
   assert_true(umemArray_is_double(a));
   assert_false(umemArray_is_complex(a) || umemArray_is_read_only(a));
-  umemArray_release(a);
 }
 
 TEST(nothing_is_an_answer_for_null) {
@@ -60,11 +60,11 @@ TEST(nothing_is_an_answer_for_null) {
 
 TEST(rank_0_is_one_element) {
   double value = 2.5;
+  SCOPED(release_array)
   umemArray *a = umemArray_full(&host, umemDouble, 0, NULL, NULL, &value, &status);
   assert_int_equal(umemArray_elements(a), 1);
   assert_int_equal(umemArray_nbytes(a), 8);
   assert_true(*(double *)umemArray_host_pointer(a, false, &status) == 2.5);
-  umemArray_release(a);
 }
 
 STATS_TEST(no_elements_have_no_memory) {
@@ -137,6 +137,7 @@ TEST(bad_arrays_are_refused) {
 
 TEST(after_a_failure_nothing_happens) {
   int32_t seven = 7;
+  SCOPED(release_array)
   umemArray *a = umemArray_full(&host, umemInt, SHAPE(2), NULL, &seven, &status);
   int32_t *first = umemArray_host_pointer(a, true, &status);
   status = umemIOError;
@@ -164,16 +165,14 @@ TEST(after_a_failure_nothing_happens) {
   assert_int_equal(status, umemIOError);
   assert_true(first[0] == 7 && first[1] == 7 && !umemArray_is_read_only(a));
   status = umemOK;
-  umemArray_release(a);
 }
 
 TEST(a_call_without_status_is_on_its_own) {
   assert_null(umemArray_alias(NULL, NULL));
   assert_int_equal(umem_thread_status(), umemValueError);
   umem_thread_clear();
-  umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(2), NULL, NULL);
+  SCOPED(release_array) umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(2), NULL, NULL);
   umemArray_clear(a, NULL);
-  umemArray_release(a);
 }
 
 /* ---- whose memory it is ---- */
@@ -233,9 +232,9 @@ TEST(foreign_addresses_are_checked) {
           umemValueError, "0x40");
   REFUSES(umemArray_borrow(&host, UINTPTR_MAX - 8, umemInt, SHAPE(3), NULL, &status),
           umemValueError, "no elements");
+  SCOPED(release_array)
   umemArray *none = umemArray_borrow(&host, 0, umemInt, SHAPE(0), NULL, &status);
   assert_non_null(none);
-  umemArray_release(none);
 }
 
 /* ---- read-only ---- */
@@ -272,10 +271,9 @@ TEST(read_only_arrays_are_not_written) {
 /* ---- pointers ---- */
 
 TEST(no_gpu_uses_plain_memory) {
-  umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(4), NULL, &status);
+  SCOPED(release_array) umemArray *a = umemArray_zeros(&host, umemInt, SHAPE(4), NULL, &status);
   REFUSES(umemArray_device_pointer(a, false, &status), umemNotSupportedError,
           "a GPU cannot read the memory of Host");
-  umemArray_release(a);
 }
 
 /* ---- questions ---- */
@@ -305,7 +303,7 @@ TEST(complex4_is_four_complex_numbers) {
 }
 
 TEST(arrays_are_compared) {
-  umemHost second;
+  SCOPED(umem_dtor) umemHost second;
   assert_ok(umemHost_ctor(&second));
   umemArray *a = umemArray_create(&host, umemInt, SHAPE(3, 4), NULL, &status);
   umemArray *same = umemArray_create(&second, umemInt, SHAPE(3, 4), NULL, &status);
@@ -331,5 +329,4 @@ TEST(arrays_are_compared) {
   assert_true(umemArray_is_matching(none, other_none, true));
   RELEASE(a, same, other_type, other_shape, other_order, other_rank, row, other_row, none,
           other_none);
-  umem_dtor(&second);
 }

@@ -35,6 +35,7 @@ static void begins_where_others_need_it(umemVirtual *ctx) {
 /* Pointers are given for what the context says, and for nothing else. */
 static void gives_pointers(umemVirtual *ctx) {
   int32_t seven = 7;
+  SCOPED(release_array)
   umemArray *a = umemArray_full(ctx, umemInt, SHAPE(5), NULL, &seven, &status);
   int32_t const *first = umemArray_host_pointer(a, false, &status);
   if (can(ctx, umemCpuReadable)) {
@@ -50,7 +51,6 @@ static void gives_pointers(umemVirtual *ctx) {
     expect_failure(umemNotSupportedError, "a GPU cannot write to the memory of");
     umem_clear_status(ctx);
   }
-  umemArray_release(a);
 }
 
 /* Longer than the buffers, into every second column, out of every third: gaps on both sides, and
@@ -191,8 +191,8 @@ TEST(copies_on_a_stream_are_ordered) {
 /* ---- files ---- */
 
 TEST(arrays_are_in_files) {
-  char path[BACKEND_PATH_SIZE];
-  umemFile file;
+  SCOPED(unlink_path) char path[BACKEND_PATH_SIZE];
+  SCOPED(umem_dtor) umemFile file;
   double half = 0.5;
   assert_true(backend_temp_file(path));
   assert_ok(umemFile_ctor(&file, path, "w"));
@@ -208,16 +208,15 @@ TEST(arrays_are_in_files) {
   umemArray *copy = umemArray_copy(a, &host, umemOrderC, &status);
   assert_true(((double *)umemArray_host_pointer(copy, true, &status))[11] == 0.5);
   RELEASE(copy, a);
-  umem_dtor(&file);
-  unlink(path);
 }
 
 /* The file is shorter than the array that others had there: nothing is lost but the copy. */
 TEST(a_copy_of_a_cut_file_is_a_failure) {
-  char path[BACKEND_PATH_SIZE];
-  umemFile file;
+  SCOPED(unlink_path) char path[BACKEND_PATH_SIZE];
+  SCOPED(umem_dtor) umemFile file;
   assert_true(backend_temp_file(path));
   assert_ok(umemFile_ctor(&file, path, "w+"));
+  SCOPED(release_array)
   umemArray *a = umemArray_zeros(&file, umemDouble, SHAPE(1000), NULL, &status);
   assert_int_equal(truncate(path, 80), 0);
   assert_null(umemArray_copy(a, &host, umemOrderC, &status));
@@ -225,7 +224,4 @@ TEST(a_copy_of_a_cut_file_is_a_failure) {
   assert_non_null(strstr(umem_thread_message(), "umemArray_copy: "));
   status = umemOK;
   umem_thread_clear();
-  umemArray_release(a);
-  umem_dtor(&file);
-  unlink(path);
 }

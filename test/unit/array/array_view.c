@@ -58,17 +58,16 @@ VIEW_TEST(permutations_reorder_dimensions) {
               ELEMENTS(0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15,
                        19, 23),
               4, 2, 3);
-  umemArray *face = umemArray_select(cube, 0, 1, &status);
+  SCOPED(release_array) umemArray *face = umemArray_select(cube, 0, 1, &status);
   EXPECT_VIEW(umemArray_permute(face, NULL, &status),
               ELEMENTS(12, 16, 20, 13, 17, 21, 14, 18, 22, 15, 19, 23), 4, 3);
-  umemArray_release(face);
 }
 
 VIEW_TEST(shapes_change_where_strides_allow) {
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(6, 1, 4), &status), cells, 6, 1, 4);
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(24), &status), cells, 24);
   EXPECT_VIEW(umemArray_reshape(cube, SHAPE(1, 2, 2, 3, 2, 1), &status), cells, 1, 2, 2, 3, 2, 1);
-  umemArray *half = umemArray_slice(cube, 2, 0, 2, 1, &status);
+  SCOPED(release_array) umemArray *half = umemArray_slice(cube, 2, 0, 2, 1, &status);
   EXPECT_VIEW(umemArray_reshape(half, SHAPE(6, 2), &status),
               ELEMENTS(0, 1, 4, 5, 8, 9, 12, 13, 16, 17, 20, 21), 6, 2);
   EXPECT_VIEW(umemArray_reshape(half, SHAPE(3, 2, 2, 1), &status),
@@ -77,7 +76,6 @@ VIEW_TEST(shapes_change_where_strides_allow) {
   REFUSES(umemArray_reshape(half, SHAPE(4, 3), &status), umemValueError, "copy it first");
   REFUSES(umemArray_reshape(half, SHAPE(13), &status), umemValueError,
           "12 elements cannot become 13");
-  umemArray_release(half);
 }
 
 /* A slice of no elements may become any shape of none. */

@@ -37,15 +37,13 @@ static void end(umemArrowSchema *schema, umemArrowDeviceArray *column) {
 /* ---- every context ---- */
 
 static void expect_flags(umemArray *array, char const *expected) {
-  umemArray *copy = umemArray_copy(array, &host, umemOrderC, &status);
+  SCOPED(release_array) umemArray *copy = umemArray_copy(array, &host, umemOrderC, &status);
   assert_ok(umem_synchronize(umemArray_context(array)));
   uint8_t const *found = umemArray_host_pointer(copy, false, &status);
   for (size_t i = 0; expected[i]; i++) assert_int_equal(found[i], expected[i] - '0');
-  umemArray_release(copy);
 }
 
-static void goes_out_and_in(Backend const *row, umemVirtual *ctx) {
-  (void)row;
+static void goes_out_and_in(Backend const *row UNUSED, umemVirtual *ctx) {
   umemArrowSchema schema;
   umemArrowDeviceArray column;
   uint8_t const flags[9] = {1, 0, 1, 1, 1, 1, 1, 1, 0};
@@ -53,9 +51,7 @@ static void goes_out_and_in(Backend const *row, umemVirtual *ctx) {
   umemArray *there = umemArray_copy(ram, ctx, umemOrderC, &status);
   int32_t seven = 7;
   umemArray *array = umemArray_full(ctx, umemInt, SHAPE(9), NULL, &seven, &status);
-  umemArrowOptions options = UMEM_ARROW_OPTIONS_INIT;
-  options.validity = there;
-  options.name = "x";
+  umemArrowOptions options = {.size = sizeof options, .validity = there, .name = "x"};
   if (umemArray_to_arrow(array, &options, &schema, &column, &status)) {
     assert_string_equal(schema.format, "i");
     assert_string_equal(schema.name, "x");
@@ -131,8 +127,7 @@ TEST(other_formats_are_those_of_integers) {
     column.array.length = 3;
     umemArray *array = umemArray_from_arrow(&host, &given, &column, NULL, &status);
     assert_true(umemArray_type(array) == rows[i].type);
-    umemArrowOptions options = UMEM_ARROW_OPTIONS_INIT;
-    options.format = rows[i].format;
+    umemArrowOptions options = {.size = sizeof options, .format = rows[i].format};
     assert_true(umemArray_to_arrow(array, &options, &schema, &column, &status));
     assert_string_equal(schema.format, rows[i].format);
     end(&schema, &column);
@@ -152,6 +147,7 @@ TEST(missing_elements_need_a_second_array) {
   REFUSES(umemArray_from_arrow(&host, &int32s, &column, NULL, &status), umemNotSupportedError,
           "ask for its validity");
   assert_int_equal(released, 0);
+  SCOPED(release_array)
   umemArray *array = umemArray_from_arrow(&host, &int32s, &column, &validity, &status);
   expect_flags(validity, "110101");
   RELEASE(array, validity);
@@ -164,7 +160,6 @@ TEST(missing_elements_need_a_second_array) {
   array = umemArray_from_arrow(&host, &int32s, &column, &validity, &status);
   assert_null(validity);
   assert_int_equal(*(int32_t const *)umemArray_host_pointer(array, false, &status), 3);
-  umemArray_release(array);
 }
 
 /* ---- refusals ---- */
@@ -239,9 +234,7 @@ TEST(exports_are_refused) {
   assert_int_equal(ends, 0);
   umemArrowSchema schema;
   umemArrowDeviceArray column;
-  umemArrowOptions options = UMEM_ARROW_OPTIONS_INIT;
-  options.ended = count_end;
-  options.user = &ends;
+  umemArrowOptions options = {.size = sizeof options, .ended = count_end, .user = &ends};
   assert_true(umemArray_to_arrow(whole, &options, &schema, &column, &status));
   RELEASE(complex, plane, odd, whole);
   assert_int_equal(ends, 0);
@@ -252,17 +245,17 @@ TEST(exports_are_refused) {
 /* ---- events ---- */
 
 static uintptr_t written;
-static void write_seven(void *unused) {
-  (void)unused;
+static void write_seven(void *unused UNUSED) {
   assert_true(fake_cudart_poke(written, &(int32_t){7}, 4));
 }
 
 /* The producer's kernel is queued, and the double runs it as late as it may. */
 static int32_t read_after_event(void *ctx, bool waits) {
-  umemCudaAsync producer;
+  SCOPED(umem_dtor) umemCudaAsync producer;
   void *event;
   int32_t found = 0;
   assert_ok(umemCudaAsync_ctor(&producer, 0, UMEM_STREAM_NEW));
+  SCOPED(release_array)
   umemArray *memory = umemArray_zeros(&producer, umemInt, SHAPE(6), NULL, &status);
   assert_ok(umem_synchronize(&producer));
   void *stream = (void *)umemCudaAsync_stream(&producer);
@@ -285,8 +278,6 @@ static int32_t read_after_event(void *ctx, bool waits) {
   enter(0);
   assert_int_equal(rt->event_destroy(event), 0);
   leave(0);
-  umemArray_release(memory);
-  umem_dtor(&producer);
   return found;
 }
 

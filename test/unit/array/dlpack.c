@@ -163,7 +163,7 @@ TEST(offsets_and_empty_tensors_are_read) {
   tensor.dl_tensor.shape = (int64_t[]){2, 2};
   tensor.dl_tensor.strides = (int64_t[]){2, -1};
   tensor.deleter = NULL;
-  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  SCOPED(release_array) umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   assert_true(umemArray_address(array) == (uintptr_t)(numbers + 2));
   assert_int_equal(umemArray_stride(array, 1), -4);
   umemArray_release(array);
@@ -194,7 +194,6 @@ TEST(offsets_and_empty_tensors_are_read) {
   tensor.dl_tensor.shape = NULL;
   array = umemArray_from_dlpack(&host, &tensor, &status);
   assert_int_equal(umemArray_elements(array), 1);
-  umemArray_release(array);
 }
 
 /* ---- who ends a tensor, and when ---- */
@@ -216,7 +215,7 @@ TEST(the_deleter_runs_once_after_the_last_user) {
 
 /* Whichever goes last, and nothing is left. */
 TEST(the_memory_goes_with_its_last_user) {
-  umemLimit limit;
+  SCOPED(umem_dtor) umemLimit limit;
   umemDLPackOptions copy = UMEM_DLPACK_OPTIONS_INIT;
   copy.copy = umemDLCopyAlways;
   assert_ok(umemLimit_ctor(&limit, &host, 1 << 20));
@@ -237,7 +236,6 @@ TEST(the_memory_goes_with_its_last_user) {
     assert_int_equal(((int32_t *)other->dl_tensor.data)[99], 0); /* has its own memory */
     end(other);
   }
-  umem_dtor(&limit);
 }
 
 TEST(read_only_arrays_stay_so) {
@@ -440,9 +438,7 @@ TEST(the_end_of_a_tensor_is_reported_once) {
 
 /* ---- tables of functions ---- */
 
-static int makes_nothing(void *object, umemDLManagedTensorVersioned **tensor) {
-  (void)object;
-  (void)tensor;
+static int makes_nothing(void *object UNUSED, umemDLManagedTensorVersioned **tensor UNUSED) {
   return -1;
 }
 
@@ -469,13 +465,13 @@ TEST(a_chain_of_tables_is_searched_for_the_version) {
 TEST(a_context_that_has_ended_is_found) {
   umemHost other;
   assert_ok(umemHost_ctor(&other));
+  SCOPED(release_array)
   umemArray *array = umemArray_borrow(&other, (uintptr_t)numbers, umemInt, SHAPE(6), NULL, &status);
   umem_dtor(&other);
   REFUSES(umemArray_to_dlpack(array, NULL, &status), umemValueError, "not constructed");
   umemDLManagedTensorVersioned tensor = of_numbers();
   REFUSES(umemArray_from_dlpack(&other, &tensor, &status), umemValueError, "not constructed");
   assert_int_equal(deleted, 0);
-  umemArray_release(array);
 }
 
 /* A sequence of calls that has failed neither takes nor makes a tensor. */
@@ -494,11 +490,10 @@ TEST(a_failed_status_leaves_tensors_alone) {
 
 TEST(options_are_checked) {
   umemDLManagedTensorVersioned tensor = of_numbers();
-  umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
+  SCOPED(release_array) umemArray *array = umemArray_from_dlpack(&host, &tensor, &status);
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.copy = (umemDLPackCopy)3;
   REFUSES(umemArray_to_dlpack(array, &options, &status), umemValueError, "3 is no umemDLPackCopy");
   options = (umemDLPackOptions){.size = 4};
   REFUSES(umemArray_to_dlpack(array, &options, &status), umemValueError, "umemDLPackOptions");
-  umemArray_release(array);
 }

@@ -8,8 +8,7 @@ static inline void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(t
 /* ---- tensors of others ---- */
 
 static int deleted;
-static inline void count_end(umemDLManagedTensorVersioned *self) {
-  (void)self;
+static inline void count_end(umemDLManagedTensorVersioned *self UNUSED) {
   __atomic_add_fetch(&deleted, 1, __ATOMIC_RELAXED);
 }
 

@@ -22,10 +22,7 @@ static void device_stream_wait(umemVirtual *ctx, uintptr_t stream) {
   if (self->fails) umemVirtual_fail(ctx, umemRuntimeError, "the device has crashed");
 }
 
-static uintptr_t no_alloc(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx, (void)nbytes;
-  return 0;
-}
+static uintptr_t no_alloc(umemVirtual *ctx UNUSED, size_t nbytes UNUSED) { return 0; }
 static void no_free(umemVirtual *ctx, uintptr_t adr) { (void)ctx, (void)adr; }
 static void no_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_t there, size_t n) {
   (void)ctx, (void)adr, (void)that, (void)there, (void)n;
@@ -65,11 +62,10 @@ static umemArray *array_of(void *ctx) {
 static umemDLDevice export_for(void *ctx, int64_t stream) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   options.stream = stream;
-  umemArray *array = array_of(ctx);
+  SCOPED(release_array) umemArray *array = array_of(ctx);
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, &options, &status);
   umemDLDevice of = tensor ? tensor->dl_tensor.device : (umemDLDevice){-1, 0};
   if (tensor) end(tensor);
-  umemArray_release(array);
   return of;
 }
 
@@ -130,7 +126,7 @@ DEVICE_TEST(a_context_that_queues_nothing_waits_for_nothing) {
 }
 
 DEVICE_TEST(adaptors_have_the_methods_of_their_upstream) {
-  umemLimit limit;
+  SCOPED(umem_dtor) umemLimit limit;
   open_device(&with_both, 2);
   assert_ok(umemLimit_ctor(&limit, &device, 1000));
   expect_device(export_for(&limit, 77), 2, 3);
@@ -142,7 +138,6 @@ DEVICE_TEST(adaptors_have_the_methods_of_their_upstream) {
   assert_false(umem_is_ok(&device));
   umem_clear_status(&limit);
   umem_clear_status(&device);
-  umem_dtor(&limit);
 }
 
 /* A table that ends before these methods. */

@@ -262,7 +262,7 @@ static void *end_capture(void *of) {
 /* While either stream is captured, the other cannot wait for it or it for the other; without a
  * stream there is nothing to wait for. The capture stays whole. */
 STREAM_TEST(captures_are_left_whole) {
-  umemCuda plain;
+  SCOPED(umem_dtor) umemCuda plain;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   assert_ok(umemCuda_ctor(&plain, 0));
   umemArray *arrays[] = {umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status),
@@ -280,12 +280,12 @@ STREAM_TEST(captures_are_left_whole) {
   }
   leave(0);
   RELEASE(arrays[0], arrays[1]);
-  umem_dtor(&plain);
 }
 
 /* The legacy stream cannot become a part of the producer's capture. */
 STREAM_TEST(the_legacy_stream_joins_no_capture) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  SCOPED(release_array)
   umemArray *array = umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status);
   enter(0);
   assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
@@ -294,13 +294,13 @@ STREAM_TEST(the_legacy_stream_joins_no_capture) {
   umem_clear_status(&queue);
   end_capture(stream);
   leave(0);
-  umemArray_release(array);
 }
 
 /* A stream of the consumer that becomes part of the producer's capture may read what the graph will
  * write. */
 STREAM_TEST(a_consumer_joins_the_producers_capture) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
+  SCOPED(release_array)
   umemArray *array = umemArray_zeros(&queue, umemInt8, SHAPE(n), NULL, &status);
   assert_ok(umem_synchronize(&queue));
   Kernel writer = {umemArray_address(array), after}, reader = {writer.adr, 0};
@@ -315,7 +315,6 @@ STREAM_TEST(a_consumer_joins_the_producers_capture) {
   leave(0);
   assert_ok(umem_synchronize(&queue));
   assert_int_equal(reader.byte, after);
-  umemArray_release(array);
 }
 
 /* ---- copies ---- */
@@ -327,6 +326,7 @@ STREAM_TEST(a_copy_to_the_host_is_complete) {
   options.copy = umemDLCopyIfNeeded;
   int32_t nine = 9, ten = 10;
   fake_cudart_machine()->late_pageable = true;
+  SCOPED(release_array)
   umemArray *a = umemArray_full(&queue, umemInt, SHAPE(100), NULL, &nine, &status);
   umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(a, &options, &status);
   assert_int_equal(((int32_t *)tensor->dl_tensor.data)[99], 9);
@@ -336,7 +336,6 @@ STREAM_TEST(a_copy_to_the_host_is_complete) {
   assert_ok(umem_synchronize(&queue));
   assert_int_equal(((int32_t *)tensor->dl_tensor.data)[99], 9);
   end(tensor);
-  umemArray_release(a);
 }
 
 /* A copy on the GPU is queued, and the consumer's stream waits for it. */
@@ -394,7 +393,7 @@ static void note_late(umemDLManagedTensorVersioned *self) {
   late_at_end = fake_cudart_is_late(self->manager_ctx);
 }
 STREAM_TEST(the_deleter_comes_after_queued_work) {
-  umemCuda owner;
+  SCOPED(umem_dtor) umemCuda owner;
   assert_ok(umemCuda_ctor(&owner, 0));
   uintptr_t block = umem_alloc(&owner, 100);
   int64_t many = 100;
@@ -414,5 +413,4 @@ STREAM_TEST(the_deleter_comes_after_queued_work) {
   printf("late in the deleter: %d\n", late_at_end);
   assert_int_equal(late_at_end, 0);
   umem_free(&owner, block);
-  umem_dtor(&owner);
 }

@@ -20,11 +20,9 @@ static size_t write_file(char *file, int version, char const *text, size_t lengt
 /* Reads a header from memory that is exactly as long as the file: what reads further, reads no
  * memory of the file. */
 static umemStatusType read_file(char const *file, size_t size, umemNpyHeader *header) {
-  char *exact = malloc(size + !size);
+  SCOPED(free_bytes) char *exact = malloc(size + !size);
   memcpy(exact, file, size);
-  umemStatusType read = umem_npy_read_header(&host, (uintptr_t)exact, size, header);
-  free(exact);
-  return read;
+  return umem_npy_read_header(&host, (uintptr_t)exact, size, header);
 }
 
 static umemStatusType read_text(int version, char const *text, umemNpyHeader *header) {

@@ -142,6 +142,7 @@ static void expect_numbers(umemArray *array, umemArray *numbers, bool normal, ch
 
 static void expect_same_on(umemVirtual *ctx, char const *where, int64_t columns) {
   int64_t const shape[] = {7, columns}, all = 2 * 7 * columns;
+  SCOPED(release_array)
   umemArray *numbers = umemArray_create(&host, umemDouble, 1, &all, NULL, &status);
   for (int normal = 0; normal < 2; normal++) {
     draw(numbers, normal);
@@ -156,7 +157,6 @@ static void expect_same_on(umemVirtual *ctx, char const *where, int64_t columns)
       RELEASE(odd, turned, array);
     }
   }
-  umemArray_release(numbers);
 }
 
 static void expect_same(Backend const *row, umemVirtual *ctx) {
@@ -247,6 +247,7 @@ TEST(bounds_hold_in_every_type) {
   int64_t const shape = 10000;
   static double const bounds[][2] = {{0, 1},     {-1, 0},         {1, 1.01}, {-1.01, -1},
                                      {0.1, 0.3}, {-65504, 65504}, {0, 1e-7}, {-1e-7, 1e-7}};
+  SCOPED(release_array)
   umemArray *doubles = umemArray_create(&host, umemDouble, 1, &shape, NULL, &status);
   for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++)
     for (size_t i = 0; i < 4; i++) {
@@ -258,7 +259,6 @@ TEST(bounds_hold_in_every_type) {
       for (int j = 0; j < shape; j++) assert_true(x[j] >= bounds[k][0] && x[j] < bounds[k][1]);
       umemArray_release(array);
     }
-  umemArray_release(doubles);
 }
 
 TEST(wrong_calls_are_refused) {

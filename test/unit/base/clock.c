@@ -67,8 +67,7 @@ TEST_CASE(it_is_the_time_and_never_goes_back) {
   }
 }
 
-static void *read_in_thread(void *unused) {
-  (void)unused;
+static void *read_in_thread(void *unused UNUSED) {
   umemClock clock = {0};
   return read_for(&clock, long_time()) ? &calls : NULL;
 }

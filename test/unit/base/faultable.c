@@ -98,10 +98,7 @@ static bool is_handler(struct sigaction const *action) {
 }
 
 static struct sigaction in_work;
-static void look_at_handler(void *unused) {
-  (void)unused;
-  in_work = handler_now();
-}
+static void look_at_handler(void *unused UNUSED) { in_work = handler_now(); }
 
 TEST(the_handler_is_there_only_meanwhile) {
   struct sigaction const before = handler_now();
@@ -129,14 +126,13 @@ static void nest(void *data) {
 }
 
 TEST(each_level_has_its_own_guard) {
-  Cut inner = open_cut();
+  SCOPED(close_cut) Cut inner = open_cut();
   Nested nested = {.inner = &inner, .outer = &cut};
   assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
   nested = (Nested){.inner = &cut, .outer = &cut}; /* the same pages */
   assert_false(umem_access_faultable(ranges, nest, &nested));
   assert_true(!nested.inner_done && nested.sibling_done && nested.after);
-  close_cut(&inner);
 }
 
 static bool is_blocked(int number) {
@@ -217,7 +213,7 @@ static void touch_a_strange_page(void *data) {
 }
 
 TEST(other_faults_go_to_the_handler_before) {
-  Cut other = open_cut();
+  SCOPED(close_cut) Cut other = open_cut();
   plain_calls = full_calls = 0;
   for (int i = 0; i < 3; i++) {
     Strange strange = {.adr = other.bytes + page};
@@ -235,7 +231,6 @@ TEST(other_faults_go_to_the_handler_before) {
     assert_true(handler_now().sa_sigaction == full);
   }
   set_handler(SIG_DFL, NULL);
-  close_cut(&other);
 }
 
 /* ---- in a child: what ends the process ---- */
@@ -252,10 +247,7 @@ static int run_child(InChild *run) {
   return status_of(child);
 }
 
-static void sends(void *unused) {
-  (void)unused;
-  pthread_kill(pthread_self(), SIGBUS);
-}
+static void sends(void *unused UNUSED) { pthread_kill(pthread_self(), SIGBUS); }
 
 static void fault_by_default(void) {
   Cut other = open_cut();
@@ -342,8 +334,7 @@ TEST(on_the_alternate_stack) {
 
 /* ---- fork ---- */
 
-static void fork_in_work(void *unused) {
-  (void)unused;
+static void fork_in_work(void *unused UNUSED) {
   pid_t child = fork();
   if (!child) { /* the guard holds here too */
     touch(cut.bytes + page);

@@ -14,6 +14,9 @@
 
 static bool lacks_noreplace;
 
+/* Of each test. */
+static umemNewFile file;
+
 WRAPPED(long, syscall, (long number, ...)) {
   long word[5];
   va_list rest;
@@ -66,22 +69,22 @@ static void expect_text(char const *text) {
   assert_string_equal(found, text);
 }
 
-static void create(umemNewFile *file) {
-  *file = (umemNewFile){.fd = -1, .folder = dup(folder_fd), .name = "name"};
-  assert_int_equal(umemNewFile_create(file), 0);
-  assert_int_equal(write(file->fd, "new", 3), 3);
+static void create(void) {
+  file = (umemNewFile){.fd = -1, .folder = dup(folder_fd), .name = "name"};
+  assert_int_equal(umemNewFile_create(&file), 0);
+  assert_int_equal(write(file.fd, "new", 3), 3);
   assert_int_equal(count_files() - (faccessat(folder_fd, "name", F_OK, 0) == 0), lacks_nameless);
 }
 
-static void end(umemNewFile *file) {
-  umemNewFile_end(file);
-  assert_int_equal(file->folder, -1);
-  assert_int_equal(close(file->fd), 0);
+static void end(void) {
+  umemNewFile_end(&file);
+  assert_int_equal(file.folder, -1);
+  assert_int_equal(close(file.fd), 0);
 }
 
-static mode_t permissions_of(umemNewFile const *file) {
+static mode_t permissions_of_file(void) {
   struct stat about;
-  assert_int_equal(fstat(file->fd, &about), 0);
+  assert_int_equal(fstat(file.fd, &about), 0);
   return about.st_mode & 07777;
 }
 
@@ -92,57 +95,52 @@ static mode_t permissions_of(umemNewFile const *file) {
 TEST(it_has_its_permissions_when_it_is_complete) {
   mode_t const before = umask(027);
   for (int replaces = 0; replaces < 2; replaces++) {
-    umemNewFile file;
-    create(&file);
-    assert_int_equal(permissions_of(&file), 0600);
+    create();
+    assert_int_equal(permissions_of_file(), 0600);
     assert_int_equal(umemNewFile_show(&file), 0);
-    assert_int_equal(permissions_of(&file), 0600);
+    assert_int_equal(permissions_of_file(), 0600);
     if (replaces) file.permissions = 0604;
     assert_int_equal(replaces ? umemNewFile_replace(&file) : umemNewFile_publish(&file), 0);
-    assert_int_equal(permissions_of(&file), replaces ? 0604 : 0640);
-    end(&file);
+    assert_int_equal(permissions_of_file(), replaces ? 0604 : 0640);
+    end();
   }
   umask(before);
 }
 
 TEST(without_a_name_it_goes) {
-  umemNewFile file;
-  create(&file);
-  end(&file);
+  create();
+  end();
   assert_int_equal(count_files(), 0);
 }
 
 TEST(it_is_published_over_nothing) {
-  umemNewFile file;
-  create(&file);
+  create();
   assert_int_equal(umemNewFile_publish(&file), 0);
   assert_true(file.named);
-  end(&file);
+  end();
   expect_text("new");
   assert_int_equal(count_files(), 1);
 }
 
 TEST(it_is_not_published_over_a_file) {
-  umemNewFile file;
   write_old();
-  create(&file);
+  create();
   for (int i = 0; i < 2; i++) assert_int_equal(umemNewFile_publish(&file), EEXIST);
   assert_false(file.named);
   expect_text("old");
   assert_int_equal(unlinkat(folder_fd, "name", 0), 0);
   assert_int_equal(umemNewFile_publish(&file), 0); /* it is as it was */
-  end(&file);
+  end();
   expect_text("new");
 }
 
 TEST(it_replaces_a_file_or_nothing) {
   for (int is_there = 0; is_there < 2; is_there++) {
-    umemNewFile file;
     if (is_there) write_old();
-    create(&file);
+    create();
     assert_int_equal(umemNewFile_replace(&file), 0);
     assert_true(file.named);
-    end(&file);
+    end();
     expect_text("new");
     assert_int_equal(count_files(), 1);
     assert_int_equal(unlinkat(folder_fd, "name", 0), 0);
@@ -150,36 +148,33 @@ TEST(it_replaces_a_file_or_nothing) {
 }
 
 TEST(it_replaces_no_folder) {
-  umemNewFile file;
   assert_int_equal(mkdirat(folder_fd, "name", 0700), 0);
-  create(&file);
+  create();
   assert_int_equal(umemNewFile_replace(&file), EISDIR);
   assert_false(file.named);
-  end(&file);
+  end();
   assert_int_equal(count_files(), 1);
   assert_int_equal(unlinkat(folder_fd, "name", AT_REMOVEDIR), 0);
 }
 
 TEST(a_published_file_is_withdrawn_if_it_is_still_that) {
-  umemNewFile file;
   lacks_noreplace = false;
-  create(&file);
+  create();
   umemNewFile_withdraw(&file, 3); /* it has no name */
   assert_int_equal(umemNewFile_publish(&file), 0);
   umemNewFile_withdraw(&file, 3);
   assert_false(file.named);
-  end(&file);
+  end();
   assert_int_equal(count_files(), 0);
-  create(&file);
+  create();
   assert_int_equal(umemNewFile_publish(&file), 0);
   umemNewFile_withdraw(&file, 4); /* another length: somebody has written to it */
-  end(&file);
+  end();
   expect_text("new");
 }
 
 TEST(a_child_leaves_the_file_of_its_parent) {
-  umemNewFile file;
-  create(&file);
+  create();
   pid_t child = fork();
   if (!child) {
     umemNewFile_end(&file);
@@ -187,12 +182,12 @@ TEST(a_child_leaves_the_file_of_its_parent) {
   }
   assert_int_equal(status_of(child), 0);
   assert_int_equal(umemNewFile_publish(&file), 0);
-  end(&file);
+  end();
   expect_text("new");
 }
 
 TEST(a_folder_that_is_none_is_an_error) {
-  umemNewFile file = {.fd = -1, .folder = open("/dev/null", O_RDONLY | O_CLOEXEC), .name = "name"};
+  file = (umemNewFile){.fd = -1, .folder = open("/dev/null", O_RDONLY | O_CLOEXEC), .name = "name"};
   assert_true(file.folder >= 0);
   assert_int_equal(umemNewFile_create(&file), ENOTDIR);
   assert_int_equal(file.fd, -1);
@@ -215,25 +210,25 @@ static void make_old(char const *path) {
 /* A test that was killed has left a file, a folder with a file, and shared memory. What has just
  * changed stays: the process may be one of another PID namespace. */
 TEST(a_test_removes_what_killed_ones_have_left) {
-  char file[300], inner[320], live[300], young[300], segment[300];
+  char left[300], inner[320], live[300], young[300], segment[300];
   pid_t child = fork();
   if (!child) _exit(0);
   assert_int_equal(status_of(child), 0);
-  make(file, sizeof file, folder, child, "file");
+  make(left, sizeof left, folder, child, "file");
   make(live, sizeof live, folder, getpid(), "file");
   make(young, sizeof young, folder, child, "young");
   make(segment, sizeof segment, "/dev/shm", child, "segment");
-  assert_int_equal(mkdir(file, 0700), 0);
-  snprintf(inner, sizeof inner, "%s/in", file);
+  assert_int_equal(mkdir(left, 0700), 0);
+  snprintf(inner, sizeof inner, "%s/in", left);
   char const *const all[] = {inner, live, segment, young};
   for (int i = 0; i < 4; i++) {
     int fd = open(all[i], O_CREAT | O_EXCL | O_WRONLY, 0600);
     assert_true(fd >= 0 && close(fd) == 0);
   }
-  make_old(file), make_old(live), make_old(segment);
+  make_old(left), make_old(live), make_old(segment);
   temporary_sweep(folder);
   temporary_sweep("/dev/shm");
-  assert_int_equal(access(file, F_OK), -1);
+  assert_int_equal(access(left, F_OK), -1);
   assert_int_equal(access(segment, F_OK), -1);
   assert_int_equal(unlink(live), 0);
   assert_int_equal(unlink(young), 0);

@@ -52,10 +52,7 @@ static inline uintptr_t gate_alloc(umemVirtual *ctx, size_t nbytes) {
   return adr;
 }
 
-static inline void gate_free(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx;
-  free((void *)adr);
-}
+static inline void gate_free(umemVirtual *ctx UNUSED, uintptr_t adr) { free((void *)adr); }
 
 /* Whether the copy may go on. */
 static inline bool gate_pass(Gate *gate, unsigned long *begun, unsigned long const *open,

@@ -105,8 +105,7 @@ TEST_AGAIN(one_thread, the_method_gets_all_pieces)
 
 /* ---- a source for which it has no route ---- */
 
-static bool refuse(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
-  (void)ctx, (void)src, (void)feed;
+static bool refuse(umemVirtual *ctx UNUSED, umemVirtual *src UNUSED, umemFeed *feed UNUSED) {
   return false;
 }
 
@@ -172,8 +171,7 @@ TEST(a_piece_that_failed_without_a_failure_is_one) {
   expect_stop(umemRuntimeError, "umemBlocks_next: reading block 2 of 5 (rows 16 to 23)");
 }
 
-static bool fail_at_once(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
-  (void)src, (void)feed;
+static bool fail_at_once(umemVirtual *ctx, umemVirtual *src UNUSED, umemFeed *feed UNUSED) {
   umemVirtual_fail(ctx, umemRuntimeError, "the link was never up");
   return true;
 }

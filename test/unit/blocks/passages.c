@@ -194,7 +194,7 @@ static void run(Work *work, unsigned char *at, unsigned char *out) {
   size_t width = passage->source.width, to = passage->destination.width;
   work->right = is_right(work, at);
   if (!passage->writes) return;
-  unsigned char *results = malloc(block->rows * to);
+  SCOPED(free_bytes) unsigned char *results = malloc(block->rows * to);
   for (size_t i = 0; i < block->rows; i++)
     compute_row(
         passage,
@@ -203,7 +203,6 @@ static void run(Work *work, unsigned char *at, unsigned char *out) {
         i + options->after < block->rows + block->after ? at + (i + options->after) * width : NULL,
         results + i * to);
   memcpy(out, results, block->rows * to);
-  free(results);
 }
 
 static void run_on_gpu(void *argument) {
@@ -456,7 +455,7 @@ static void finish(Passage *passage) {
 
 static void *run_line(void *argument) {
   Line *line = argument;
-  Passage *passage = calloc(1, sizeof *passage);
+  SCOPED(free_bytes) Passage *passage = calloc(1, sizeof *passage);
   for (unsigned i = 0; i < line->count && !*line->complaint; i++) {
     *passage = (Passage){.line = line, .number = line->first + i * lines};
     umem_thread_clear();
@@ -467,7 +466,6 @@ static void *run_line(void *argument) {
     if (what) complain(passage, what);
     finish(passage);
   }
-  free(passage);
   return NULL;
 }
 

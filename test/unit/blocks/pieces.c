@@ -148,23 +148,21 @@ TEST_AGAIN(one_thread, from_ram)
 TEST_AGAIN(two_threads, from_ram)
 
 TEST(from_a_file) {
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, nbytes);
   assert_ok(umem_copy_from(&file, adr, &gpu.host, (uintptr_t)array, nbytes));
   pass_everywhere(&file, adr);
-  umem_dtor(&file);
 }
 
 /* Rows of a wider array: no run, and so no pieces. */
 TEST(from_rows_with_gaps) {
-  unsigned char *wide = calloc(2, nbytes);
+  SCOPED(free_bytes) unsigned char *wide = calloc(2, nbytes);
   assert_non_null(wide);
   for (size_t i = 0; i < count; i++) memcpy(wide + 2 * i * row, array + i * row, row);
   umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)wide, &gpu.async);
   options.source.stride = 2 * row;
   pass(&options, stream_of_place());
-  free(wide);
 }
 
 /* Two chunks make a channel. Without any, each piece is a copy of its own. */
@@ -200,10 +198,7 @@ TEST(one_thread_is_the_programs) {
 /* How many pieces are read when a thread first waits for the GPU. */
 static unsigned long read_by_then;
 
-static void count_reads(void *argument) {
-  (void)argument;
-  read_by_then = gate_reads(&gate);
-}
+static void count_reads(void *argument UNUSED) { read_by_then = gate_reads(&gate); }
 
 /* So the link to the GPU and the source are busy at the same time, with one thread as well. */
 TEST_ON(two_threads, a_piece_is_read_while_another_is_sent) {

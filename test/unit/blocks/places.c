@@ -38,8 +38,7 @@ static umemVirtual *working; /* where the program works */
 
 /* What the program does with a block on any context. Its last step may only be queued: the results
  * live on. */
-static void work(size_t number) {
-  (void)number;
+static void work(size_t number UNUSED) {
   size_t at = block.first * width, n = block.rows * width;
   unsigned char here[rows * width];
   assert_ok(umem_copy_to(working, block.adr, &host, (uintptr_t)here, n));
@@ -85,8 +84,7 @@ typedef struct Part {
 
 static Part part;
 
-static void take_part(Backend const *row, umemVirtual *ctx) {
-  (void)row;
+static void take_part(Backend const *row UNUSED, umemVirtual *ctx) {
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   umemVirtual *from = part.reads ? ctx : &host.super, *to = part.writes ? ctx : &host.super;
   uintptr_t adr = filled_block(from);
@@ -168,7 +166,7 @@ PLACE_TEST(streams_are_ordered_after_the_work) {
 
 /* Work that a device could not do is a failure of the block. */
 PLACE_TEST(queued_work_that_fails_is_reported) {
-  FakeAsync place;
+  SCOPED(umem_dtor) FakeAsync place;
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   assert_ok(fake_async_ctor(&place));
   uintptr_t adr = filled_block(&host.super);
@@ -186,5 +184,4 @@ PLACE_TEST(queued_work_that_fails_is_reported) {
   assert_int_equal(end(), umemRuntimeError);
   umem_thread_clear();
   umem_free(&host, adr);
-  umem_dtor(&place);
 }

@@ -186,8 +186,7 @@ TEST(progress_cancels) {
   expect_stop(umemCancelledError, "cancelled after 12 of 40 rows");
 }
 
-static bool refuse_all(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
+static bool refuse_all(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) {
   return false;
 }
 

@@ -365,7 +365,7 @@ TEST(contexts_must_be_some) {
   options.queues = queues;
   options.queue_count = 2;
   REFUSED(umemValueError, "the context is not constructed");
-  Gate gate;
+  SCOPED(umem_dtor) Gate gate;
   gate_ctor(&gate);
   queues[1] = &gate;
   REFUSED(umemValueError, "queue 1, a Gate, is in other memory than the Host");
@@ -382,7 +382,6 @@ TEST(contexts_must_be_some) {
   options = small();
   options.place = &gate;
   REFUSED(umemNotSupportedError, "this Gate is not writable");
-  umem_dtor(&gate);
 }
 
 TEST(numbers_must_be_possible) {

@@ -78,8 +78,7 @@ TEST_AGAIN(one_thread, waits_once_for_each_block)
 /* Whether two copies were queued before the first of them was waited for; -1: nobody has waited. */
 static int both_queued = -1;
 
-static void await_second_copy(void *argument) {
-  (void)argument;
+static void await_second_copy(void *argument UNUSED) {
   for (int i = 0; i < seconds * 1000 && fake_cudart_calls_of("memcpy_async") < 2; i++) usleep(1000);
   both_queued = fake_cudart_calls_of("memcpy_async") >= 2;
 }

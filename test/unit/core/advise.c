@@ -20,15 +20,13 @@ enum { n = 100000, last = umemAdviceAccessedBy };
 static void fill(void *ctx, uintptr_t adr) { assert_ok(umem_set(ctx, adr, 7, n)); }
 
 static void expect_filled(void *ctx, uintptr_t adr) {
-  umemHost ram;
-  unsigned char *bytes = calloc(n, 1);
+  SCOPED(umem_dtor) umemHost ram;
+  SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
   assert_non_null(bytes);
   assert_ok(umemHost_ctor(&ram));
   assert_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   assert_ok(umem_synchronize(ctx));
   for (size_t i = 0; i < n; i++) assert_int_equal(bytes[i], 7);
-  umem_dtor(&ram);
-  free(bytes);
 }
 
 /* The hints, as bits, that each kind of memory takes for the CPU and for a GPU. */
@@ -127,7 +125,7 @@ TEST(hints_that_cannot_be_are_refused) {
 }
 
 TEST(a_prefetch_reaches_the_gpu) {
-  umemCudaManaged managed;
+  SCOPED(umem_dtor) umemCudaManaged managed;
   assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
   uintptr_t adr = umem_alloc(&managed, 100);
   unsigned long const before = fake_cudart_calls_of("prefetch"),
@@ -137,7 +135,6 @@ TEST(a_prefetch_reaches_the_gpu) {
   assert_int_equal(fake_cudart_calls_of("prefetch") - before, 1);
   assert_int_equal(fake_cudart_calls_of("advise") - hints, 1);
   umem_free(&managed, adr);
-  umem_dtor(&managed);
 }
 
 /* ---- moving ---- */

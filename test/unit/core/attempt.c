@@ -166,9 +166,7 @@ static bool fail_and_look(void *user, uint64_t done, uint64_t total) {
 TEST(holds_nothing_of_a_progress) {
   char from[8] = "", to[8] = "";
   bool seen = false;
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = fail_and_look;
-  options.user = &seen;
+  umemCopyOptions options = {.size = sizeof options, .progress = fail_and_look, .user = &seen};
   uint64_t before = umem_thread_failures();
   umemAttempt attempt;
   umemAttempt_begin(&attempt);

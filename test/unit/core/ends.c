@@ -148,7 +148,7 @@ TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
 
 /* Debug looks at a block that stays when its owner ends. */
 TEST_CASE(a_write_behind_a_block_that_is_kept_is_found) {
-  char path[name_size];
+  SCOPED(unlink_path) char path[name_size];
   void *ctx = open_name("debug+mmap:%s?mode=w+", path);
   umemArray *array = make_array(ctx, 1);
   umemArray_set_keeps(array, true);
@@ -158,7 +158,6 @@ TEST_CASE(a_write_behind_a_block_that_is_kept_is_found) {
   assert_true(umem_thread_failures() > before);
   umem_close(ctx);
   umem_thread_clear();
-  unlink(path);
 }
 
 /* In its own copy of the RAM a child frees as always: otherwise a long series of children would
@@ -198,7 +197,7 @@ TEST_CASE(a_child_may_free_by_a_call) {
 /* Writes five arrays, each ended before the next one. keeps: as of umemArray_set_keeps. Returns how
  * many are in different places. */
 static int write_five(char const *name, int keeps) {
-  char path[name_size];
+  SCOPED(unlink_path) char path[name_size];
   void *ctx = open_name(name, path);
   uintptr_t adr[5];
   int different = 0;
@@ -212,7 +211,6 @@ static int write_five(char const *name, int keeps) {
     different += is_new;
   }
   if (umem_close(ctx) != umemOK) fail_msg("%s: %s", name, umem_thread_message());
-  unlink(path);
   return different;
 }
 

@@ -62,7 +62,7 @@ ON_STACK(the_outermost_layer_is_found_first) {
 }
 
 ON_STACK(a_block_of_a_view_is_one_of_the_pool) {
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   umemFound found = UMEM_FOUND_INIT;
   assert_int_equal(umemPoolOn_ctor(&view, &pool, &below), umemOK);
   uintptr_t adr = umem_alloc(&view, 1 << 20);
@@ -73,7 +73,6 @@ ON_STACK(a_block_of_a_view_is_one_of_the_pool) {
   assert_ptr_equal(found.ctx, &view);
   umem_free(&view, adr);
   assert_false(umem_find_in(&view, adr + 12345, &found));
-  umem_dtor(&view);
 }
 
 /* Blocks of all sizes and queues: those that the pool keeps for later are not found. */
@@ -102,7 +101,7 @@ ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed) {
  * part of it. */
 ON_STACK(bytes_before_an_aligned_block_are_not_in_it) {
   enum { count = 4 };
-  umemFixed fixed;
+  SCOPED(umem_dtor) umemFixed fixed;
   uintptr_t adrs[count];
   size_t before = 0;
   assert_int_equal(umemFixed_ctor(&fixed, &host, 160, NULL), umemOK);
@@ -116,7 +115,6 @@ ON_STACK(bytes_before_an_aligned_block_are_not_in_it) {
   }
   assert_true(before > 0); /* some of them do begin inside */
   for (size_t i = 0; i < count; i++) umem_aligned_free(&fixed, adrs[i]);
-  umem_dtor(&fixed);
 }
 
 ON_STACK(what_is_no_block_is_not_found) {
@@ -135,7 +133,7 @@ ON_STACK(what_is_no_block_is_not_found) {
 }
 
 ON_STACK(a_file_is_asked_by_itself) {
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   umemFound found = UMEM_FOUND_INIT;
   umemFile_ctor(&file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, 100);
@@ -143,7 +141,6 @@ ON_STACK(a_file_is_asked_by_itself) {
   assert_ptr_equal(found.ctx, &file);
   assert_int_equal(found.nbytes, 100);
   assert_false(umem_find(adr + 99, &found));
-  umem_dtor(&file);
 }
 
 /* ---- labels ---- */
@@ -309,7 +306,7 @@ ON_STACK(a_child_of_fork_finds_what_its_parent_had) {
 /* In no order of construction. */
 ON_STACK(contexts_end_in_any_order) {
   enum { count = 50 };
-  umemTrack *many = calloc(count, sizeof *many);
+  SCOPED(free_bytes) umemTrack *many = calloc(count, sizeof *many);
   uintptr_t adrs[count];
   for (size_t i = 0; i < count; i++) {
     umemTrack_ctor(&many[i], &host, NULL);
@@ -323,5 +320,4 @@ ON_STACK(contexts_end_in_any_order) {
     umem_dtor(&many[k]);
     assert_false(umem_find(adrs[k], NULL));
   }
-  free(many);
 }

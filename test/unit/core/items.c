@@ -58,8 +58,7 @@ static uintptr_t calls_alloc(umemVirtual *ctx, size_t nbytes) {
   return calls->bytes ? address : 0;
 }
 
-static void calls_free(umemVirtual *ctx, uintptr_t adr) {
-  (void)adr;
+static void calls_free(umemVirtual *ctx, uintptr_t adr UNUSED) {
   __real_free(((Calls *)ctx)->bytes);
 }
 
@@ -67,16 +66,14 @@ static void calls_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   memset(place_of(ctx, adr, nbytes), c, nbytes);
 }
 
-static void calls_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                          size_t nbytes) {
-  (void)that;
+static void calls_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that UNUSED,
+                          uintptr_t dst_adr, size_t nbytes) {
   unsigned char *from = place_of(ctx, src_adr, nbytes);
   if (from) memcpy((void *)dst_adr, from, nbytes);
 }
 
-static void calls_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
+static void calls_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that UNUSED,
                             uintptr_t src_adr, size_t nbytes) {
-  (void)that;
   unsigned char *to = place_of(ctx, dst_adr, nbytes);
   if (to) memcpy(to, (void const *)src_adr, nbytes);
 }

@@ -234,12 +234,11 @@ LEDGER_TEST(failures_without_memory_change_nothing) {
 
 /* A device without room for a byte. */
 LEDGER_TEST(a_table_that_cannot_be_written_is_an_error) {
-  int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  SCOPED(close_fd) int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
   assert_true(fd >= 0);
   assert_int_equal(umem_ledger_print(fd), umemIOError);
   assert_non_null(strstr(umem_thread_message(), "No space left"));
   umem_thread_clear();
-  close(fd);
 }
 
 LEDGER_TEST(a_child_goes_on_with_the_records) {

@@ -9,13 +9,9 @@
 static sigjmp_buf back;
 static umemHost host;
 
-static void jump(int signal) {
-  (void)signal;
-  siglongjmp(back, 1);
-}
+static void jump(int signal UNUSED) { siglongjmp(back, 1); }
 
-static bool crashes(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
+static bool crashes(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) {
   raise(SIGUSR1);
   return true;
 }

@@ -28,13 +28,14 @@ TEST_CASE(messages_have_a_point) {
   if (!has_comma) skip();
   umemStatusType status = umemOK;
   int64_t const shape[] = {4};
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   umemHost_ctor(&host);
   plan.share = 1.25;
   assert_int_equal(umemFault_ctor(&fault, &host, &plan), umemValueError);
   assert_message("1.25");
+  SCOPED(release_array)
   umemArray *array = umemArray_create(&host, umemFloat64, 1, shape, NULL, &status);
   assert_int_equal(status, umemOK);
   umemArray_random_uniform(array, 2.5, 1.5, 0, &status);
@@ -45,8 +46,6 @@ TEST_CASE(messages_have_a_point) {
   status = umemOK;
   umemArray_random_uniform(array, -1e308 * 1.5, 1e308 * 1.5, 0, &status);
   assert_message("low -1.5e+308 to high 1.5e+308");
-  umemArray_release(array);
-  umem_dtor(&host);
 }
 
 TEST_CASE(the_ledger_has_points) {

@@ -47,8 +47,7 @@ static void store_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *th
 }
 
 /* All bytes are one block. */
-static umemSearch store_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  (void)ctx;
+static umemSearch store_find(umemVirtual *ctx UNUSED, uintptr_t adr, umemFound *found) {
   if (adr >= room) return umemSearchNone;
   found->adr = 0;
   found->nbytes = room;
@@ -60,24 +59,21 @@ static struct umemVtbl const store_vtbl = {
 
 static size_t windows; /* that were opened */
 
-static bool store_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
-                         umemWindow *window) {
-  (void)nbytes, (void)access;
+static bool store_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes UNUSED,
+                         umemCapability access UNUSED, umemWindow *window) {
   windows++;
   window->bytes = ((Store *)ctx)->bytes + adr;
   return true;
 }
 
-static bool store_no_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
-                            umemWindow *window) {
-  (void)ctx, (void)adr, (void)nbytes, (void)access, (void)window;
+static bool store_no_window(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED, size_t nbytes UNUSED,
+                            umemCapability access UNUSED, umemWindow *window UNUSED) {
   windows++;
   return false;
 }
 
 /* Blocks of 1 MiB. */
-static umemSearch store_find_block(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  (void)ctx;
+static umemSearch store_find_block(umemVirtual *ctx UNUSED, uintptr_t adr, umemFound *found) {
   if (adr >= room) return umemSearchNone;
   found->nbytes = 1 << 20;
   found->adr = adr / found->nbytes * found->nbytes;
@@ -90,7 +86,14 @@ static umemHost host;
 
 static unsigned char byte_at(size_t i) { return (unsigned char)(i * 2654435761u >> 17); }
 
+static void destruct(void) {
+  free(store.bytes);
+  DESTRUCT(&store, &store.host, &host);
+}
+
+/* Anew. */
 static void construct(unsigned capabilities) {
+  if (store.bytes) destruct();
   memset(&store, 0, sizeof store);
   assert_int_equal(umemHost_ctor(&store.host), umemOK);
   assert_int_equal(umemHost_ctor(&host), umemOK);
@@ -103,10 +106,18 @@ static void construct(unsigned capabilities) {
   memset(memory, 0, room);
 }
 
-static void destruct(void) {
-  free(store.bytes);
-  DESTRUCT(&store, &store.host, &host);
+static int set_up(void **state UNUSED) {
+  construct(0);
+  return 0;
 }
+
+static int tear_down(void **state UNUSED) {
+  destruct();
+  store.bytes = NULL;
+  return 0;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 
 static umemCopyItem read_of(size_t from, size_t to, size_t nbytes) {
   return (umemCopyItem){&store, from, &host, (uintptr_t)memory + to, nbytes};
@@ -119,8 +130,7 @@ static void assert_read(umemCopyItem const *item) {
 
 /* ---- calls ---- */
 
-TEST_CASE(neighbours_are_one_call_in_the_order_of_the_source) {
-  construct(0);
+TEST(neighbours_are_one_call_in_the_order_of_the_source) {
   umemCopyItem const items[] = {read_of(300, 0, 10), read_of(120, 60, 40), read_of(110, 50, 10),
                                 read_of(0, 200, 7),  read_of(160, 100, 5), read_of(165, 110, 5)};
   assert_int_equal(umem_copy_many(items, 6, NULL), umemOK);
@@ -130,10 +140,9 @@ TEST_CASE(neighbours_are_one_call_in_the_order_of_the_source) {
   assert_memory_equal(store.at, at, sizeof at);
   assert_memory_equal(store.lengths, lengths, sizeof lengths);
   for (size_t i = 0; i < 6; i++) assert_read(&items[i]);
-  destruct();
 }
 
-TEST_CASE(writes_are_in_the_order_of_the_target) {
+TEST(writes_are_in_the_order_of_the_target) {
   construct(umemConcurrent);
   umemCopyItem items[100];
   size_t const length = 80000;
@@ -148,7 +157,6 @@ TEST_CASE(writes_are_in_the_order_of_the_target) {
     assert_true(pthread_equal(store.threads[i], pthread_self())); /* files take one writer */
   }
   umem_set_threads(0);
-  destruct();
 }
 
 /* Far apart, so that none has a neighbour. */
@@ -165,11 +173,10 @@ static size_t count_bits(uint8_t const *done, size_t count) {
   return bits;
 }
 
-TEST_CASE(threads_share_a_list_of_a_concurrent_context) {
+TEST(threads_share_a_list_of_a_concurrent_context) {
   static umemCopyItem items[pieces];
   uint8_t done[pieces / 8 + 1];
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done};
   construct(umemConcurrent);
   umem_set_threads(4);
   scatter(items);
@@ -177,15 +184,13 @@ TEST_CASE(threads_share_a_list_of_a_concurrent_context) {
   assert_int_equal(store.calls, pieces);
   assert_int_equal(count_bits(done, pieces), pieces);
   for (size_t i = 0; i < pieces; i++) assert_read(&items[i]);
-  destruct();
   construct(0); /* not concurrent */
   assert_int_equal(umem_copy_many(items, pieces, NULL), umemOK);
   for (size_t i = 0; i < pieces; i++) assert_true(pthread_equal(store.threads[i], pthread_self()));
   umem_set_threads(0);
-  destruct();
 }
 
-TEST_CASE(a_long_item_among_short_ones_is_whole) {
+TEST(a_long_item_among_short_ones_is_whole) {
   construct(umemConcurrent);
   umem_set_threads(4);
   umemCopyItem items[100];
@@ -194,7 +199,6 @@ TEST_CASE(a_long_item_among_short_ones_is_whole) {
   assert_int_equal(umem_copy_many(items, 100, NULL), umemOK);
   for (size_t i = 0; i < 100; i++) assert_read(&items[i]);
   umem_set_threads(0);
-  destruct();
 }
 
 static void check_failed(umemCopyItem const *items, size_t count, size_t bad, uint8_t const *done,
@@ -223,25 +227,25 @@ static void list_rows(umemCopyItem items[part_rows], size_t from) {
     items[i] = read_of(from + i / rows_of_plane * 5000 + i % rows_of_plane * 100, i * row * 2, row);
 }
 
-static struct umemVtbl with_window(bool (*window)(umemVirtual *, uintptr_t, size_t, umemCapability,
-                                                  umemWindow *)) {
-  struct umemVtbl vtbl = store_vtbl;
-  vtbl.window = window;
+static struct umemVtbl special; /* of a test */
+
+static void use_window(bool (*window)(umemVirtual *, uintptr_t, size_t, umemCapability,
+                                      umemWindow *)) {
+  special = store_vtbl;
+  special.window = window;
   windows = 0;
-  return vtbl;
+  store.super.vptr = &special;
 }
 
-TEST_CASE(rows_of_a_part_are_one_copy) {
+TEST(rows_of_a_part_are_one_copy) {
   umemCopyItem items[part_rows + 1];
   for (int watched = 0; watched < 2; watched++) {
     uint8_t done[part_rows / 8 + 1];
     umemRoute route = UMEM_ROUTE_INIT;
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.done = done;
+    umemCopyManyOptions options = {.size = sizeof options, .done = done};
     if (watched) options.route = &route;
     construct(umemConcurrent);
-    struct umemVtbl const vtbl = with_window(store_window);
-    store.super.vptr = &vtbl;
+    use_window(store_window);
     list_rows(items, 40);
     items[part_rows] = read_of(100000, 50000, 7);
     assert_int_equal(umem_copy_many(items, part_rows + 1, &options), umemOK);
@@ -252,21 +256,16 @@ TEST_CASE(rows_of_a_part_are_one_copy) {
     for (size_t i = 0; i <= part_rows; i++) assert_read(&items[i]);
     assert_int_equal(memory[row], 0); /* between two rows */
     if (watched) assert_int_equal(route.bytes, part_rows * row + 7);
-    destruct();
   }
 }
 
-TEST_CASE(rows_without_a_window_name_the_one_that_fails) {
+TEST(rows_without_a_window_name_the_one_that_fails) {
   enum { bad = 33 };
   umemCopyItem items[part_rows];
   uint8_t done[part_rows / 8 + 1];
   size_t failed;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
-  construct(0);
-  struct umemVtbl const vtbl = with_window(store_no_window);
-  store.super.vptr = &vtbl;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
+  use_window(store_no_window);
   list_rows(items, 40);
   assert_int_equal(umem_copy_many(items, part_rows, &options), umemOK);
   for (size_t i = 0; i < part_rows; i++) assert_read(&items[i]);
@@ -276,33 +275,27 @@ TEST_CASE(rows_without_a_window_name_the_one_that_fails) {
   assert_int_equal(umem_copy_many(items, part_rows, &options), umemIOError);
   check_failed(items, part_rows, bad, done, failed);
   assert_int_equal(count_bits(done, part_rows), bad);
-  destruct();
 }
 
 /* What is between them may be no one's. */
-TEST_CASE(rows_of_several_blocks_are_copied_one_by_one) {
+TEST(rows_of_several_blocks_are_copied_one_by_one) {
   umemCopyItem items[part_rows];
-  construct(0);
-  struct umemVtbl vtbl = with_window(store_window);
-  vtbl.find = store_find_block;
-  store.super.vptr = &vtbl;
+  use_window(store_window);
+  special.find = store_find_block;
   list_rows(items, (1 << 20) - 1000);
   assert_int_equal(umem_copy_many(items, part_rows, NULL), umemOK);
   assert_int_equal(windows, 0);
   assert_int_equal(store.calls, part_rows);
   for (size_t i = 0; i < part_rows; i++) assert_read(&items[i]);
-  destruct();
 }
 
 /* ---- failures ---- */
 
-TEST_CASE(a_failure_in_any_thread_names_its_item) {
+TEST(a_failure_in_any_thread_names_its_item) {
   static umemCopyItem items[pieces];
   uint8_t done[pieces / 8 + 1];
   size_t failed;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   umem_set_threads(4);
   for (size_t bad = 0; bad < pieces; bad += 37) {
     construct(umemConcurrent);
@@ -312,18 +305,15 @@ TEST_CASE(a_failure_in_any_thread_names_its_item) {
     store.fails = 1;
     assert_int_equal(umem_copy_many(items, pieces, &options), umemIOError);
     check_failed(items, pieces, bad, done, failed);
-    destruct();
   }
   umem_set_threads(0);
 }
 
 /* The run is copied again, item by item, to find out which of them it was. */
-TEST_CASE(a_failure_of_a_run_names_its_item) {
+TEST(a_failure_of_a_run_names_its_item) {
   uint8_t done[2];
   size_t failed;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   umemCopyItem items[10];
   for (size_t i = 0; i < 10; i++) items[i] = read_of((9 - i) * 100, (9 - i) * 100, 100);
   for (size_t bad = 0; bad < 10; bad++) {
@@ -334,35 +324,29 @@ TEST_CASE(a_failure_of_a_run_names_its_item) {
     assert_int_equal(umem_copy_many(items, 10, &options), umemIOError);
     check_failed(items, 10, bad, done, failed);
     assert_int_equal(count_bits(done, 10), 9 - bad);
-    destruct();
   }
 }
 
 /* What fails once is a failure, although each item can be copied then. */
-TEST_CASE(a_failure_that_does_not_come_again_is_one) {
+TEST(a_failure_that_does_not_come_again_is_one) {
   uint8_t done[1];
   size_t failed;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   umemCopyItem const items[] = {read_of(0, 0, 10), read_of(10, 10, 10), read_of(20, 20, 10)};
-  construct(0);
   store.fails_to = 30;
   store.fails = 1;
   assert_int_equal(umem_copy_many(items, 3, &options), umemIOError);
   check_failed(items, 3, 0, done, failed);
   assert_int_equal(done[0], 6);
-  destruct();
 }
 
 /* ---- overlaps ---- */
 
 /* As many as a real list, in random order, against a model of their bytes. */
-TEST_CASE(overlaps_are_found_in_long_lists) {
+TEST(overlaps_are_found_in_long_lists) {
   enum { count = 3000, length = 100 };
   static umemCopyItem items[count];
   uint64_t seed = 1;
-  construct(0);
   for (size_t trial = 0; trial < 50; trial++) {
     for (size_t i = 0; i < count; i++) items[i] = read_of(i, i * 2 * length, length);
     for (size_t i = count; i > 1; i--) {
@@ -384,7 +368,6 @@ TEST_CASE(overlaps_are_found_in_long_lists) {
     umem_clear_status(&host);
   }
   umem_thread_clear();
-  destruct();
 }
 
 /* Of items with one pair of contexts and targets in rising order, each of which is right. */
@@ -405,9 +388,8 @@ static void refuse_rising(umemCopyItem items[rising_count], umemStatusType statu
   make_rising(items);
 }
 
-TEST_CASE(items_of_a_list_in_order_are_checked) {
+TEST(items_of_a_list_in_order_are_checked) {
   umemCopyItem items[rising_count], *bad = &items[rising_bad];
-  construct(0);
   make_rising(items);
   bad->src_adr = items[40].dst_adr + 99;
   refuse_rising(items, umemValueError, "item 20: its source has bytes of the target of item 40");
@@ -433,15 +415,14 @@ TEST_CASE(items_of_a_list_in_order_are_checked) {
   assert_int_equal(umem_copy_many(items, rising_count, NULL), umemOK);
   for (size_t i = 0; i < rising_count; i++)
     assert_memory_equal((void *)items[i].dst_adr, (void *)items[i].src_adr, items[i].nbytes);
-  destruct();
 }
 
 /* A file, and a mapping of it. */
-TEST_CASE(one_file_in_two_contexts_is_one_memory) {
+TEST(one_file_in_two_contexts_is_one_memory) {
   umemFile file;
   umemMMap map;
-  char path[] = "/tmp/umem-many-XXXXXX";
-  int fd = mkstemp(path);
+  SCOPED(unlink_path) char path[] = "/tmp/umem-many-XXXXXX";
+  SCOPED(close_fd) int fd = mkstemp(path);
   assert_true(fd >= 0 && ftruncate(fd, 4096) == 0);
   assert_int_equal(umemFile_ctor(&file, path, "r+"), umemOK);
   assert_int_equal(umemMMap_ctor(&map, path, "r"), umemOK);
@@ -453,12 +434,8 @@ TEST_CASE(one_file_in_two_contexts_is_one_memory) {
   umem_clear_status(&map);
   items[1].src_adr++;
   assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
-  umem_free(&map, in_map);
-  umem_free(&file, in_file);
-  DESTRUCT(&map, &file);
+  DESTRUCT(&map, &file); /* with their blocks */
   umem_thread_clear();
-  close(fd);
-  unlink(path);
 }
 
 static bool store_is_same(umemVirtual *one, umemVirtual *other) {
@@ -466,15 +443,14 @@ static bool store_is_same(umemVirtual *one, umemVirtual *other) {
 }
 
 /* Their method says that what they call by the same address is the same byte. */
-TEST_CASE(contexts_that_know_their_like_are_one_memory) {
-  struct umemVtbl table = store_vtbl;
+TEST(contexts_that_know_their_like_are_one_memory) {
   Store twin;
-  table.is_same_device = store_is_same;
-  construct(0);
-  store.super.vptr = &table;
+  special = store_vtbl;
+  special.is_same_device = store_is_same;
+  store.super.vptr = &special;
   twin = store;
   umemVirtual_ctor(&twin.super, &store.host);
-  twin.super.vptr = &table;
+  twin.super.vptr = &special;
   twin.super.capabilities |= umemOffsets;
   umemCopyItem items[] = {{&host, (uintptr_t)memory, &store, 100, 50},
                           {&host, (uintptr_t)memory, &twin, 149, 10}};
@@ -485,7 +461,6 @@ TEST_CASE(contexts_that_know_their_like_are_one_memory) {
   items[1].dst_adr++;
   assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
   umem_dtor(&twin);
-  destruct();
 }
 
 /* ---- progress ---- */
@@ -511,20 +486,20 @@ static bool count_step(void *user, uint64_t done, uint64_t total) {
 static void copy_in_steps(size_t gap, uint64_t cancel_at) {
   static umemCopyItem items[steps_count];
   static uint8_t done[steps_count / 8 + 1];
-  unsigned char *from = malloc(steps_room), *to = calloc(2, steps_room);
+  SCOPED(free_bytes) unsigned char *from = malloc(steps_room), *to = calloc(2, steps_room);
   assert_true(from && to);
   memset(from, 1, steps_room);
   for (size_t i = 0; i < steps_count; i++)
     items[i] = (umemCopyItem){&host, (uintptr_t)from + i * steps_piece, &host,
                               (uintptr_t)to + i * (steps_piece + gap), steps_piece};
   Steps steps = {.total = steps_room, .cancel_at = cancel_at, .right = true};
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
   size_t failed = 7;
-  options.done = done;
-  options.failed = &failed;
-  options.progress = count_step;
-  options.user = &steps;
-  options.step = 1 << 20;
+  umemCopyManyOptions options = {.size = sizeof options,
+                                 .done = done,
+                                 .failed = &failed,
+                                 .progress = count_step,
+                                 .user = &steps,
+                                 .step = 1 << 20};
   bool whole = cancel_at > steps_room;
   assert_int_equal(umem_copy_many(items, steps_count, &options),
                    whole ? umemOK : umemCancelledError);
@@ -539,42 +514,31 @@ static void copy_in_steps(size_t gap, uint64_t cancel_at) {
     if (done[i / 8] >> i % 8 & 1)
       assert_memory_equal((void const *)items[i].dst_adr, from, steps_piece);
   FORGET(&host);
-  free(from);
-  free(to);
 }
 
-TEST_CASE(a_list_reports_every_step) {
-  construct(0);
+TEST(a_list_reports_every_step) {
   copy_in_steps(100, UINT64_MAX);
   copy_in_steps(0, UINT64_MAX);
-  destruct();
 }
 
-TEST_CASE(a_list_that_is_cancelled_knows_what_is_done) {
-  construct(0);
+TEST(a_list_that_is_cancelled_knows_what_is_done) {
   copy_in_steps(100, 9 << 20);
   copy_in_steps(0, 9 << 20); /* in the middle of the only run */
   copy_in_steps(100, 0);
-  destruct();
 }
 
-TEST_CASE(a_short_list_that_is_cancelled_goes_no_further) {
+TEST(a_short_list_that_is_cancelled_goes_no_further) {
   umemCopyItem items[10];
   uint8_t done[2];
-  construct(0);
   for (size_t i = 0; i < 10; i++) items[i] = read_of(i * 200, i * 200, 100);
   Steps steps = {.total = 1000, .cancel_at = 300, .right = true};
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.progress = count_step;
-  options.user = &steps;
-  options.step = 100;
+  umemCopyManyOptions options = {
+      .size = sizeof options, .done = done, .progress = count_step, .user = &steps, .step = 100};
   assert_int_equal(umem_copy_many(items, 10, &options), umemCancelledError);
   assert_string_equal(umem_thread_message(), "umem_copy_many: cancelled after 300 of 1000 bytes");
   assert_true(steps.right && store.calls == 3);
   assert_int_equal(done[0], 7);
   FORGET(&host);
-  destruct();
 }
 
 /* ---- a list that takes long ---- */
@@ -582,9 +546,8 @@ TEST_CASE(a_short_list_that_is_cancelled_goes_no_further) {
 static unsigned slow_calls; /* atomic */
 static useconds_t nap;
 
-static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                         size_t nbytes) {
-  (void)ctx, (void)that;
+static void slow_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr, umemVirtual *that UNUSED,
+                         uintptr_t dst_adr, size_t nbytes) {
   usleep(nap);
   memset((void *)dst_adr, (int)(src_adr / nbytes), nbytes);
   __atomic_fetch_add(&slow_calls, 1, __ATOMIC_RELAXED);
@@ -592,21 +555,19 @@ static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
 
 static unsigned calls_before; /* the first step that is reported */
 
-static bool note_calls(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)total;
+static bool note_calls(void *user UNUSED, uint64_t done, uint64_t total UNUSED) {
   if (done && !calls_before) calls_before = __atomic_load_n(&slow_calls, __ATOMIC_RELAXED);
   return true;
 }
 
 /* Steps are reported while a context copies many short runs of its own. */
-TEST_CASE(a_slow_list_reports_in_time) {
+TEST(a_slow_list_reports_in_time) {
   enum { count = 128, length = 256 << 10 };
   static struct umemVtbl const vtbl = {.copy_to = slow_copy_to};
   static umemCopyItem items[count];
   umemVirtual slow;
   long processors = sysconf(_SC_NPROCESSORS_ONLN);
   useconds_t threads = processors < 32 ? (useconds_t)processors : 32;
-  construct(0);
   for (int concurrent = 0; concurrent < 2; concurrent++) {
     umemVirtual_ctor(&slow, &host);
     nap = concurrent ? 1000 * threads : 1000; /* 128 ms in all */
@@ -616,9 +577,7 @@ TEST_CASE(a_slow_list_reports_in_time) {
     assert_non_null(to);
     for (size_t i = 0; i < count; i++)
       items[i] = (umemCopyItem){&slow, i * length, &host, (uintptr_t)to + i * (length + 1), length};
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.progress = note_calls;
-    options.step = length;
+    umemCopyManyOptions options = {.size = sizeof options, .progress = note_calls, .step = length};
     slow_calls = calls_before = 0;
     assert_int_equal(umem_copy_many(items, count, &options), umemOK);
     assert_true(slow_calls == count && calls_before > 0 && calls_before < count);
@@ -627,29 +586,26 @@ TEST_CASE(a_slow_list_reports_in_time) {
     umem_dtor(&slow);
     free(to);
   }
-  destruct();
 }
 
 /* ---- many contexts ---- */
 
 static size_t layers_asked;
 
-static umemVirtual *no_upstream(umemVirtual *ctx) {
-  (void)ctx;
+static umemVirtual *no_upstream(umemVirtual *ctx UNUSED) {
   layers_asked++;
   return NULL;
 }
 
 /* Each of its items has two contexts of its own. To find out which memories they are, and that none
  * is the target of two, umem asks each context a few times, not each for each other one. */
-TEST_CASE(a_list_over_thousands_of_contexts_looks_at_each_a_few_times) {
+TEST(a_list_over_thousands_of_contexts_looks_at_each_a_few_times) {
   enum { count = 5000 };
   static struct umemVtbl const vtbl = {
       .copy_to = store_copy_to, .copy_from = store_copy_from, .upstream = no_upstream};
-  Store *stores = calloc(count, sizeof *stores);
-  umemCopyItem *items = calloc(count, sizeof *items);
-  unsigned char *bytes = calloc(count, 16);
-  construct(0);
+  SCOPED(free_bytes) Store *stores = calloc(count, sizeof *stores);
+  SCOPED(free_bytes) umemCopyItem *items = calloc(count, sizeof *items);
+  SCOPED(free_bytes) unsigned char *bytes = calloc(count, 16);
   assert_true(stores && items && bytes);
   for (size_t i = 0; i < count; i++) {
     umemVirtual_ctor(&stores[i].super, &store.host);
@@ -668,8 +624,4 @@ TEST_CASE(a_list_over_thousands_of_contexts_looks_at_each_a_few_times) {
   assert_non_null(strstr(umem_thread_message(), "item 4999: its target has bytes"));
   for (size_t i = 0; i < count; i++) umem_dtor(&stores[i]);
   umem_thread_clear();
-  destruct();
-  free(stores);
-  free(items);
-  free(bytes);
 }

@@ -41,9 +41,8 @@ static void counted_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
     memset((void *)adr, c, nbytes);
 }
 
-static void counted_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
+static void counted_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr, umemVirtual *that UNUSED,
                             uintptr_t dst_adr, size_t nbytes) {
-  (void)ctx, (void)that;
   memcpy((void *)dst_adr, (void *)src_adr, nbytes);
 }
 
@@ -54,10 +53,7 @@ static void counted_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *
 
 static void counted_synchronize(umemVirtual *ctx) { counted_of(ctx)->synchronized++; }
 
-static void counted_wait(umemVirtual *ctx, umemVirtual *other) {
-  (void)other;
-  counted_of(ctx)->waited++;
-}
+static void counted_wait(umemVirtual *ctx, umemVirtual *other UNUSED) { counted_of(ctx)->waited++; }
 
 static void counted_flush(umemVirtual *ctx) { counted_of(ctx)->flushed++; }
 
@@ -202,12 +198,11 @@ METHOD_TEST(only_ordered_contexts_are_waited_for) {
 }
 
 METHOD_TEST(by_default_waiting_synchronises) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
   other.super.capabilities |= umemOrdered;
   assert_int_equal(umem_wait(&host, &other), umemOK);
   assert_int_equal(other.synchronized, 1);
-  umem_dtor(&host);
 }
 
 /* Two queues of work on one memory. */

@@ -220,8 +220,7 @@ typedef struct Tree {
   atomic_uint *leaves;
 } Tree;
 
-static void grow(void *job, unsigned piece) {
-  (void)piece;
+static void grow(void *job, unsigned piece UNUSED) {
   Tree const *tree = job;
   Tree branch = {tree->depth - 1, tree->leaves};
   if (!tree->depth)
@@ -286,7 +285,7 @@ static void fail_from(void *job, unsigned piece) {
 }
 
 TEST(the_lowest_failure_is_the_callers) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   assert_int_equal(umemHost_ctor(&host), umemOK);
   for (unsigned fails = 0; fails < 4; fails++) {
     Fallible job = {.log.meeting = 4, .ctx = &host.super, .fails = fails};
@@ -301,7 +300,6 @@ TEST(the_lowest_failure_is_the_callers) {
     assert_string_equal(umem_get_message(&host), message);
     umem_clear_status(&host);
   }
-  umem_dtor(&host);
 }
 
 TEST(a_later_job_knows_of_no_failure) {
@@ -322,7 +320,7 @@ static void fail_to_set(void *data, unsigned piece) {
 
 TEST_FOR(a_failure_in_a_piece_is_its_own) {
   char const *expected = "umem_set: the address in Host is null"; /* each failure adds it */
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   assert_int_equal(umemHost_ctor(&host), umemOK);
   for (unsigned threads = 1; threads <= 4; threads++) {
     assert_int_equal(umem_set_threads(threads), umemOK);
@@ -333,7 +331,6 @@ TEST_FOR(a_failure_in_a_piece_is_its_own) {
     assert_memory_equal(umem_get_message(&host), expected, strlen(expected));
     umem_clear_status(&host);
   }
-  umem_dtor(&host);
 }
 
 /* ---- cancellation ---- */
@@ -442,10 +439,7 @@ typedef struct Forking {
   pthread_key_t key;
 } Forking;
 
-static void exit_with_thread(void *value) {
-  (void)value;
-  _exit(thread_ended);
-}
+static void exit_with_thread(void *value UNUSED) { _exit(thread_ended); }
 
 static void fork_in_piece(void *job, unsigned piece) {
   Forking *forking = job;

@@ -44,10 +44,10 @@ static Heard start(char const *there, uint64_t total, uint64_t step) {
 }
 
 static umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, Heard *heard) {
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = tell;
-  options.user = heard;
-  options.step = heard->asked ? heard->asked : heard->step;
+  umemCopyOptions options = {.size = sizeof options,
+                             .progress = tell,
+                             .user = heard,
+                             .step = heard->asked ? heard->asked : heard->step};
   return umem_copy_to_with(src, from, dst, to, (size_t)heard->total, &options);
 }
 
@@ -222,10 +222,8 @@ static umemStatusType transpose(char *there, Heard *heard) {
   size_t const extents[] = {rows, columns};
   ptrdiff_t const from[] = {columns * 8, 8}, to[] = {8, rows * 8};
   umemLayout const layout = {sizeof layout, 8, 2, extents, from, to};
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = tell;
-  options.user = heard;
-  options.step = heard->step;
+  umemCopyOptions options = {
+      .size = sizeof options, .progress = tell, .user = heard, .step = heard->step};
   return umem_copy_strided_with(&host, (uintptr_t)bytes, &host, (uintptr_t)there, &layout,
                                 &options);
 }

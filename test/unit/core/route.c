@@ -56,16 +56,14 @@ static void read_or_write(umemVirtual *ctx, char what, umemVirtual *that, uintpt
   if (probe->breaks) umemVirtual_fail(ctx, umemIOError, "broken");
 }
 
-static void probe_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                          size_t nbytes) {
-  (void)src_adr;
+static void probe_copy_to(umemVirtual *ctx, uintptr_t src_adr UNUSED, umemVirtual *that,
+                          uintptr_t dst_adr, size_t nbytes) {
   memset((void *)dst_adr, ((Probe *)ctx)->letter, nbytes);
   read_or_write(ctx, '>', that, dst_adr);
 }
 
-static void probe_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                            uintptr_t src_adr, size_t nbytes) {
-  (void)dst_adr, (void)nbytes;
+static void probe_copy_from(umemVirtual *ctx, uintptr_t dst_adr UNUSED, umemVirtual *that,
+                            uintptr_t src_adr, size_t nbytes UNUSED) {
   read_or_write(ctx, '<', that, src_adr);
 }
 
@@ -197,13 +195,12 @@ PROBE_TEST(faultable_memory_goes_through_host_memory) {
 }
 
 PROBE_TEST(the_plain_host_needs_no_buffer) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
   assert_int_equal(umem_copy_to(&a, 4096, &host, adr(), 10), umemOK);
   assert_int_equal(umem_copy_from(&a, 4096, &host, adr(), 10), umemOK);
   assert_string_equal(calls, "a?a>a?a<");
   assert_true(a.src_adr == adr());
-  umem_dtor(&host);
 }
 
 PROBE_TEST(a_failed_read_is_not_written) {

@@ -178,14 +178,13 @@ WITH_HOST(a_message_outlives_three_further_calls) {
 
 /* Also where the library itself looks at messages in between. */
 WITH_HOST(a_message_outlives_calls_that_fail) {
-  umemFile failed;
+  SCOPED(umem_dtor) umemFile failed;
   umemFile_ctor(&failed, "", "r");
   umem_set_status(&host, umemIOError, "one");
   char const *kept = umem_get_message(&host);
   for (int i = 0; i < 10; i++) umem_alloc(&failed, 8); /* each reports why the constructor failed */
   for (int i = 0; i < 3; i++) umem_thread_message();
   assert_string_equal(kept, "one");
-  umem_dtor(&failed);
 }
 
 WITH_HOST(a_message_outlives_its_context) {
@@ -202,7 +201,7 @@ WITH_HOST(a_message_outlives_its_context) {
 /* ---- threads ---- */
 
 WITH_HOST(a_thread_knows_its_last_failure) {
-  umemHost other;
+  SCOPED(umem_dtor) umemHost other;
   umemHost_ctor(&other);
   uint64_t before = umem_thread_failures();
   assert_int_equal(umem_thread_status(), umemOK);
@@ -219,7 +218,6 @@ WITH_HOST(a_thread_knows_its_last_failure) {
   assert_string_equal(umem_thread_message(), "");
   assert_true(umem_thread_failures() == before + 2);
   assert_int_equal(umem_get_status(&host), umemIOError);
-  umem_dtor(&other);
 }
 
 /* A call that fails raises the count, one that does not leaves it. */

@@ -49,6 +49,7 @@ static void check(Case *c, int const *src_order, size_t src_gap, size_t dst_gap,
   int in_order[5] = {0, 1, 2, 3, 4};
   size_t src_size = lay_out(c, src_order, src_gap, c->src);
   size_t dst_size = lay_out(c, in_order, dst_gap, c->dst);
+  SCOPED(free_bytes)
   char *src = malloc(src_size + shift), *found = malloc(dst_size), *wanted = malloc(dst_size);
   assert_true(src && found && wanted);
   for (size_t i = 0; i < src_size; i++) src[shift + i] = (char)(i * 2654435761u >> 13);
@@ -67,9 +68,6 @@ static void check(Case *c, int const *src_order, size_t src_gap, size_t dst_gap,
   else
     memcpy((void *)to, (void const *)from, n.layout.item_size);
   expect_same(found, wanted, dst_size);
-  free(src);
-  free(found);
-  free(wanted);
 }
 
 TEST_CASE(transposes_of_all_sizes) {

@@ -109,8 +109,7 @@ TEST_CASE(strided_copies_have_a_route) {
   umemLayout layout = {.size = sizeof layout, .item_size = 8, .rank = 2, .extents = extents};
   layout.src_strides = across;
   umemRoute route = UMEM_ROUTE_INIT;
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.route = &route;
+  umemCopyOptions options = {.size = sizeof options, .route = &route};
   uintptr_t a = block_of(&host, 2048), b = block_of(&host, 2048), c = block_of(&file, 2048);
   assert_int_equal(umem_copy_strided_with(&host, a, &host, b, &layout, &options), umemOK);
   assert_text(&route, "host -> items -> host");
@@ -143,9 +142,7 @@ TEST_CASE(strided_copies_report_and_cancel) {
   layout.src_strides = every_other;
   char from[8] = "a.b.c.d", to[5] = "";
   Steps steps = {.go = true};
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = step;
-  options.user = &steps;
+  umemCopyOptions options = {.size = sizeof options, .progress = step, .user = &steps};
   uintptr_t src = (uintptr_t)from, dst = (uintptr_t)to;
   assert_int_equal(umem_copy_strided_with(&host, src, &host, dst, &layout, &options), umemOK);
   assert_string_equal(to, "abcd");
@@ -177,8 +174,7 @@ TEST_CASE(a_failed_copy_says_what_was_done) {
 
 TEST_CASE(sizes_of_structs_are_respected) {
   umemRoute route = UMEM_ROUTE_INIT;
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.route = &route;
+  umemCopyOptions options = {.size = sizeof options, .route = &route};
   route.size = sizeof(size_t);
   assert_int_equal(copy_bytes(4, &options), umemValueError);
   umem_clear_status(&host);

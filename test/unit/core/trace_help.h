@@ -22,8 +22,7 @@ static inline int close_contexts(void **state UNUSED) {
 
 static inline umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, size_t nbytes,
                                   umemRoute *route) {
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.route = route;
+  umemCopyOptions options = {.size = sizeof options, .route = route};
   *route = (umemRoute)UMEM_ROUTE_INIT;
   return umem_copy_to_with(src, from, dst, to, nbytes, &options);
 }

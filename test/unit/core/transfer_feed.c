@@ -139,7 +139,7 @@ TEST(pieces_of_the_next_one_follow) {
 }
 
 TEST(files_are_fed) {
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   umemTransfer *transfer = NULL;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, most);
@@ -149,7 +149,6 @@ TEST(files_are_fed) {
   await_call();
   hold(false);
   expect_arrived(0, transfer, most);
-  umem_dtor(&file);
 }
 
 TEST(adaptors_that_pass_copies_on_are_passed) {
@@ -267,11 +266,10 @@ static void expect_brief_is_served(void *targets[2], unsigned count) {
 TEST(short_ones_are_served_meanwhile) { expect_brief_is_served((void *[]){&to, NULL}, 1); }
 
 TEST(short_ones_are_served_beside_two_feeds) {
-  umemHost other;
+  SCOPED(umem_dtor) umemHost other;
   assert_ok(umemHost_ctor(&other));
   other.super.vptr = &vtbl;
   expect_brief_is_served((void *[]){&to, &other}, 2);
-  umem_dtor(&other);
 }
 
 /* A context that holds up whoever reads it. */
@@ -279,9 +277,8 @@ static bool gate_closed; /* atomic */
 
 static uintptr_t gate_alloc(umemVirtual *ctx, size_t nbytes) { return (void)ctx, (void)nbytes, 64; }
 
-static void gate_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                         size_t nbytes) {
-  (void)ctx, (void)src_adr, (void)that, (void)dst_adr, (void)nbytes;
+static void gate_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr UNUSED,
+                         umemVirtual *that UNUSED, uintptr_t dst_adr UNUSED, size_t nbytes UNUSED) {
   while (__atomic_load_n(&gate_closed, __ATOMIC_ACQUIRE)) usleep(100);
 }
 
@@ -289,7 +286,7 @@ static void gate_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
  * the rest to it. */
 TEST(those_that_wait_already_are_fed) {
   static struct umemVtbl const gate_vtbl = {.alloc = gate_alloc, .copy_to = gate_copy_to};
-  umemVirtual gate;
+  SCOPED(umem_dtor) umemVirtual gate;
   unsigned char room[100];
   umemTransfer *brief[2], *transfers[sources];
   umem_set_threads(3);
@@ -309,7 +306,6 @@ TEST(those_that_wait_already_are_fed) {
   for (size_t k = 0; k < sources; k++) assert_true(ends_soon(transfers[k]));
   for (size_t k = 0; k < sources; k++) expect_arrived(k, transfers[k], most);
   assert_int_equal(method.moved, (size_t)sources * most);
-  umem_dtor(&gate);
 }
 
 /* Who waits at once does not copy beside a feed that begins, unless the machine is so busy that
@@ -405,7 +401,6 @@ TEST(a_target_that_ends_waits_for_all) {
 
 /* Random sizes, waits and cancels, by several threads. */
 typedef struct Starter {
-  pthread_t thread;
   unsigned k;
   bool wrong;
 } Starter;
@@ -430,12 +425,11 @@ static void *start_often(void *argument) {
     umem_thread_clear();
     memset(target_of(self->k), 0, nbytes);
   }
-  return NULL;
+  return self->wrong ? self : NULL;
 }
 
 /* Several threads use one handle, each by functions of its own. */
 typedef struct User {
-  pthread_t thread;
   umemTransfer *transfer;
   unsigned k;
   bool wrong;
@@ -457,7 +451,7 @@ static void *use_handle(void *argument) {
   self->wrong = self->wrong ||
                 (result == umemOK ? done != total : result != umemCancelledError || done == total);
   umem_thread_clear();
-  return NULL;
+  return self->wrong ? self : NULL;
 }
 
 TEST(threads_share_a_handle) {
@@ -465,12 +459,8 @@ TEST(threads_share_a_handle) {
   for (size_t round = 0; round < 30; round++) {
     User user[users];
     umemTransfer *transfer = start(0, most, &to);
-    for (unsigned k = 0; k < users; k++) {
-      user[k] = (User){.transfer = transfer, .k = k};
-      assert_int_equal(pthread_create(&user[k].thread, NULL, use_handle, &user[k]), 0);
-    }
-    for (unsigned k = 0; k < users; k++) pthread_join(user[k].thread, NULL);
-    for (unsigned k = 0; k < users; k++) assert_false(user[k].wrong);
+    for (unsigned k = 0; k < users; k++) user[k] = (User){.transfer = transfer, .k = k};
+    run_at_once(users, use_handle, user, sizeof *user);
     umemTransfer_release(transfer);
     umem_clear_status(&to);
     umem_thread_clear();
@@ -479,9 +469,6 @@ TEST(threads_share_a_handle) {
 
 TEST(all_arrive_in_any_order) {
   Starter starters[sources] = {{.k = 0}, {.k = 1}, {.k = 2}};
-  for (size_t k = 0; k < sources; k++)
-    assert_int_equal(pthread_create(&starters[k].thread, NULL, start_often, &starters[k]), 0);
-  for (size_t k = 0; k < sources; k++) pthread_join(starters[k].thread, NULL);
-  for (size_t k = 0; k < sources; k++) assert_false(starters[k].wrong);
+  run_at_once(sources, start_often, starters, sizeof *starters);
   umem_clear_status(&to);
 }

@@ -97,7 +97,7 @@ CUDA_TEST(streams_are_borrowed_and_of_the_same_gpu) {
 }
 
 CUDA_TEST(streams_with_a_meaning) {
-  umemCudaAsync ctx;
+  SCOPED(umem_dtor) umemCudaAsync ctx;
   for (uintptr_t legacy = 0; legacy < 2; legacy++) {
     expect_ok(umemCudaAsync_ctor(&ctx, 0, legacy));
     assert_int_equal(umemCudaAsync_stream(&ctx), 0);
@@ -107,7 +107,6 @@ CUDA_TEST(streams_with_a_meaning) {
   expect_failure(umemCudaAsync_ctor(&ctx, 0, 2), umemNotSupportedError, "cudaStreamPerThread");
   expect_ok(umemCudaAsync_ctor(&ctx, 0, UMEM_STREAM_NEW));
   assert_int_equal(fake_cudart_live().streams, 1);
-  umem_dtor(&ctx);
 }
 
 CUDA_TEST(pools_have_the_size_they_are_given) {
@@ -136,7 +135,7 @@ static uint64_t available(void *ctx) {
 }
 
 CUDA_TEST(pools_keep_and_give_back) {
-  umemCudaAsync ctx;
+  SCOPED(umem_dtor) umemCudaAsync ctx;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   void *plain = opened("cuda:0");
   uint64_t all = available(plain);
@@ -155,7 +154,6 @@ CUDA_TEST(pools_keep_and_give_back) {
   umem_free(&ctx, block_of(&ctx, 5000));
   expect_ok(umem_synchronize(&ctx));
   assert_int_equal(available(plain), all - 1000);
-  umem_dtor(&ctx);
 }
 
 /* ---- errors ---- */

@@ -118,9 +118,10 @@ CUDA_TEST(arrays_in_any_order_are_set_at_once) {
   umemStatusType status = umemOK;
   double five = 5;
   begin(aCuda);
+  SCOPED(release_array)
   umemArray *array = umemArray_create(ctx, umemDouble, 3, shape, columns, &status);
-  umemArray *back = umemArray_slice(array, 1, 39, 40, -1, &status);
-  umemArray *some = umemArray_slice(array, 1, 0, 20, 2, &status);
+  SCOPED(release_array) umemArray *back = umemArray_slice(array, 1, 39, 40, -1, &status);
+  SCOPED(release_array) umemArray *some = umemArray_slice(array, 1, 0, 20, 2, &status);
   unsigned long calls = fake_cudart_calls(), copies = boxes();
   umemArray_clear(back, &status);
   assert_in_range(fake_cudart_calls() - calls, 1, 10);
@@ -137,7 +138,4 @@ CUDA_TEST(arrays_in_any_order_are_set_at_once) {
     assert_true(value == (j % 2 ? 5 : 0));
   }
   expect_ok(status);
-  umemArray_release(some);
-  umemArray_release(back);
-  umemArray_release(array);
 }

@@ -187,8 +187,7 @@ TEST_CASE(a_missing_function_is_named) {
   machine.missing = 0;
 }
 
-static void *get_table(void *unused) {
-  (void)unused;
+static void *get_table(void *unused UNUSED) {
   return (void *)(uintptr_t)umemCudaDriver_get(no_cufile);
 }
 PROCESS_TEST(threads_look_once) {

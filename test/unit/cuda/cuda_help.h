@@ -105,28 +105,24 @@ static inline UNWATCHED bool is_filled(unsigned char const *bytes, size_t nbytes
 /* Fills n bytes of a block, from memory that is gone on return. */
 static inline void put_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) {
   umemHost ram;
-  unsigned char *bytes = malloc(n);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(n);
   assert_non_null(bytes);
   fill(bytes, n, seed);
   expect_ok(umemHost_ctor(&ram));
   expect_ok(umem_copy_from(ctx, adr, &ram, (uintptr_t)bytes, n));
   umem_dtor(&ram);
   explicit_bzero(bytes, n); /* a copy that reads them only now is found */
-  free(bytes);
 }
 
 /* Whether n bytes of a block are as put_bytes has left them, when what is queued is done. */
 static inline bool has_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) {
-  umemHost ram;
-  unsigned char *bytes = calloc(n, 1);
+  SCOPED(umem_dtor) umemHost ram;
+  SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
   assert_non_null(bytes);
   expect_ok(umemHost_ctor(&ram));
   expect_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   expect_ok(umem_synchronize(ctx));
-  bool good = is_filled(bytes, n, seed);
-  umem_dtor(&ram);
-  free(bytes);
-  return good;
+  return is_filled(bytes, n, seed);
 }
 
 /* The context that is current for this thread; NULL: none. */

@@ -76,14 +76,10 @@ static void copy_rows(void *src, uintptr_t from, void *dst, uintptr_t to) {
   expect_ok(umem_copy_strided(src, from + n - columns, dst, to, &layout));
 }
 
-static bool go_on(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
-  return true;
-}
+static bool go_on(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) { return true; }
 
 static void copy_with_progress(void *src, uintptr_t from, void *dst, uintptr_t to) {
-  umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  options.progress = go_on;
+  umemCopyOptions options = {.size = sizeof options, .progress = go_on};
   expect_ok(umem_copy_to_with(src, from, dst, to, n, &options));
 }
 
@@ -116,8 +112,8 @@ static void copy_both_ways(void *ctx, void *other, Copy *copy, int stream, char 
 #define MANAGED_TEST(name) TEST_CASE_WITH(name, managed_set_up, managed_tear_down)
 
 static void copy_with_all(void *ctx, char const *name) {
-  Fake fake;
-  char map[256];
+  SCOPED(umem_dtor) Fake fake;
+  SCOPED(unlink_path) char map[256];
   temporary_name(map, sizeof map);
   expect_ok(fake_ctor(&fake));
   void *const others[] = {&host, opened("file:"), opened("mmap:%s?mode=w+", map), &fake};
@@ -128,8 +124,6 @@ static void copy_with_all(void *ctx, char const *name) {
         snprintf(what, sizeof what, "%s, side %zu, copy %zu, stream %d", name, i, k, stream);
         copy_both_ways(ctx, others[i], copies[k], stream, what);
       }
-  umem_dtor(&fake);
-  unlink(map);
 }
 
 MANAGED_TEST(copies_come_after_kernels) {
@@ -145,11 +139,10 @@ MANAGED_TEST(copies_come_after_kernels) {
 }
 
 MANAGED_TEST(copies_of_a_view_come_after_kernels) {
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   void *pool = opened("pool+cuda-managed:0");
   expect_ok(umemPoolOn_ctor(&view, pool, umem_get_upstream(pool)));
   copy_with_all(&view, "a view");
-  umem_dtor(&view);
 }
 
 /* Where one address serves both sides nothing moves; but what the other side is given is there. */
@@ -305,11 +298,10 @@ MANAGED_TEST(pinned_memory_waits_for_no_kernel) {
   expect_ok(umem_copy_to(pinned, adr, file, there, n));
   assert_true(fake_cudart_is_late(NULL));
   assert_true(all_are(file, there, 9));
-  umemCuda cuda;
+  SCOPED(umem_dtor) umemCuda cuda;
   expect_ok(umemCuda_ctor(&cuda, 0));
   uintptr_t device = block_of(&cuda, n);
   expect_ok(umem_copy_to(pinned, adr, &cuda, device, n)); /* the GPU does, in its order */
   assert_true(all_are(&cuda, device, 1));
   umem_free(&cuda, device);
-  umem_dtor(&cuda);
 }

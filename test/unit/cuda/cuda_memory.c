@@ -26,7 +26,7 @@ static bool copies_are_direct(void *one, void *two) {
 }
 
 CUDA_TEST(peers_copy_directly) {
-  umemCuda one;
+  SCOPED(umem_dtor) umemCuda one;
   void *zero = opened("cuda:0");
   expect_ok(umemCuda_ctor(&one, 1));
   void *two = opened("cuda:2");
@@ -42,7 +42,6 @@ CUDA_TEST(peers_copy_directly) {
   expect_ok(umem_copy_to(&one, block_of(&one, 8), zero, block_of(zero, 8), 8));
   assert_int_equal(fake_cudart_done().direct_peer, before.direct_peer + 1);
   assert_true(copies_are_direct(zero, &one));
-  umem_dtor(&one);
 }
 
 CUDA_TEST(peers_that_the_program_enabled_are_direct) {
@@ -105,7 +104,7 @@ CUDA_TEST(write_combined_memory_is_asked_for) {
   umemCudaRt table = *fake_cudart();
   table.host_alloc = see_flags;
   umemCudaRt_replace(&table);
-  umemCudaHost ctx;
+  SCOPED(umem_dtor) umemCudaHost ctx;
   static size_t const sizes[] = {100, 3 << 20};
   expect_ok(umemCudaHost_ctor(&ctx, UMEM_WRITE_COMBINED));
   for (int i = 0; i < 2; i++) {
@@ -119,7 +118,6 @@ CUDA_TEST(write_combined_memory_is_asked_for) {
   expect_ok(umemCudaHost_ctor(&ctx, 0));
   umem_free(&ctx, block_of(&ctx, 100));
   assert_false(flags_seen & umemCudaWriteCombined);
-  umem_dtor(&ctx);
 }
 
 CUDA_TEST(contexts_know_their_gpu) {

@@ -184,7 +184,7 @@ CUDA_TEST(parts_follow_each_other) {
   ptrdiff_t const gaps[] = {65}, none[] = {64};
   umemLayout in = {sizeof in, 64, 1, extents, none, gaps};
   umemLayout out = {sizeof out, 64, 1, extents, gaps, none};
-  unsigned char *bytes = malloc((size_t)count * 64);
+  SCOPED(free_bytes) unsigned char *bytes = malloc((size_t)count * 64);
   assert_non_null(bytes);
   begin(anAsync);
   uintptr_t adr = block_of(ctx, (size_t)count * 65);
@@ -196,7 +196,6 @@ CUDA_TEST(parts_follow_each_other) {
   expect_ok(umem_copy_strided(ctx, adr, host, (uintptr_t)bytes, &out));
   assert_int_equal(fake_cudart_calls_of("memcpy_async") - before, 4);
   assert_true(is_filled(bytes, (size_t)count * 64, 4));
-  free(bytes);
 }
 
 /* On a stream the copies of narrow rows, and the end of the block, are queued. */

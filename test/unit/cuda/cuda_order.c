@@ -578,7 +578,7 @@ static umemTransfer *start_list(uintptr_t of_a, uintptr_t of_b, void *file, unsi
 ORDER_TEST(a_list_ends_after_all_its_queues) {
   void *file = opened("file:");
   uintptr_t of_a = block_of(&a, n), of_b = block_of(&b, n);
-  unsigned char *to = calloc(1, large);
+  SCOPED(free_bytes) unsigned char *to = calloc(1, large);
   assert_true(umem_alloc(file, large) == 0);
   expect_ok(umem_set(file, 0, 9, large));
   for (int way = 0; way < 4; way++) {
@@ -600,7 +600,6 @@ ORDER_TEST(a_list_ends_after_all_its_queues) {
     umem_clear_status(&host);
     memset(to, 0, large);
   }
-  free(to);
 }
 
 /* Those before it in the queue have ended, too, but no other list. */
@@ -626,9 +625,8 @@ ORDER_TEST(the_end_of_a_list_ends_earlier_transfers) {
 
 /* ---- a list through pinned chunks that takes long ---- */
 
-static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                         size_t nbytes) {
-  (void)ctx, (void)that;
+static void slow_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr, umemVirtual *that UNUSED,
+                         uintptr_t dst_adr, size_t nbytes) {
   usleep(5000);
   for (size_t i = 0; i < nbytes; i++)
     ((unsigned char *)dst_adr)[i] = (unsigned char)((src_adr + i) >> 12);
@@ -636,8 +634,7 @@ static void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
 
 static unsigned reports;
 
-static bool count_reports(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
+static bool count_reports(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) {
   reports++;
   return true;
 }
@@ -647,18 +644,16 @@ ORDER_TEST(a_slow_list_to_a_gpu_is_whole) {
   enum { count = 96, length = 300 << 10 };
   static struct umemVtbl const vtbl = {.copy_to = slow_copy_to};
   static umemCopyItem items[count];
-  umemVirtual slow;
+  SCOPED(umem_dtor) umemVirtual slow;
   umemVirtual_ctor(&slow, &host);
   slow.vptr = &vtbl;
   slow.capabilities |= umemOffsets | umemConcurrent;
   uintptr_t adr = block_of(&plain, (size_t)count * (length + 8));
-  unsigned char *found = malloc(length);
+  SCOPED(free_bytes) unsigned char *found = malloc(length);
   for (size_t i = 0; i < count; i++)
     items[i] = (umemCopyItem){&slow, (i * 7 % count) * (length + 64), &plain,
                               adr + i * (length + 8), length};
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.progress = count_reports;
-  options.step = length;
+  umemCopyManyOptions options = {.size = sizeof options, .progress = count_reports, .step = length};
   reports = 0;
   expect_ok(umem_copy_many(items, count, &options));
   assert_int_equal(reports, count + 1);
@@ -667,8 +662,6 @@ ORDER_TEST(a_slow_list_to_a_gpu_is_whole) {
     for (size_t k = 0; k < length; k += 1000)
       assert_int_equal(found[k], (unsigned char)((items[i].src_adr + k) >> 12));
   }
-  umem_dtor(&slow);
-  free(found);
 }
 
 /* A thread of umem looks how far the queue is. */
@@ -855,7 +848,7 @@ static void begin_capture(void *stream) { ok(fake_cudart_begin_capture_in(stream
 ORDER_TEST(a_buffer_stays_if_its_work_cannot_be_waited_for) {
   size_t const sizes[] = {1000, 13000};
   void *graph;
-  Fake far;
+  SCOPED(umem_dtor) Fake far;
   expect_ok(fake_ctor(&far));
   for (size_t i = 0; i < 2; i++) {
     uintptr_t from = umem_alloc(&a, sizes[i]), to = umem_alloc(&far, sizes[i]);
@@ -874,7 +867,6 @@ ORDER_TEST(a_buffer_stays_if_its_work_cannot_be_waited_for) {
     umem_free(&a, from);
     umem_free(&far, to);
   }
-  umem_dtor(&far);
 }
 
 /* All of it once as drivers are so far, and once with copies of pageable memory as late as the

@@ -63,17 +63,16 @@ CUDA_TEST(the_contexts_of_device_memory_have_pages) {
     umemPages const *(*method)(umemVirtual *) = any->vptr->pages;
     assert_int_equal(method && method(any), has[kind]);
   }
-  umemCudaAsync bounded;
+  SCOPED(umem_dtor) umemCudaAsync bounded;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   options.maximum_size = 1 << 20;
   expect_ok(umemCudaAsync_ctor_with(&bounded, 0, UMEM_STREAM_NEW, &options));
   assert_null(bounded.super.vptr->pages(&bounded.super)); /* they would pass the maximum by */
-  umem_dtor(&bounded);
 }
 
 /* Of 32 MiB, each one allocation of the driver. */
 CUDA_TEST(large_pages_are_one_allocation_each) {
-  umemCudaAsync bounded;
+  SCOPED(umem_dtor) umemCudaAsync bounded;
   umemCudaAsyncOptions options = UMEM_CUDA_ASYNC_OPTIONS_INIT;
   options.maximum_size = 1 << 20;
   umemVirtual *cuda = opened("cuda:0");
@@ -92,7 +91,6 @@ CUDA_TEST(large_pages_are_one_allocation_each) {
   assert_true(ranges->release(cuda, adr, 4 * n));
   expect_ok(umemCudaAsync_ctor_with(&bounded, 0, UMEM_STREAM_NEW, &options));
   assert_null(bounded.super.vptr->large_pages(&bounded.super));
-  umem_dtor(&bounded);
 }
 
 CUDA_TEST(a_gpu_without_pages_has_none) {

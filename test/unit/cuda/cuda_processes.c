@@ -95,7 +95,7 @@ static void expect_answer(int socket, char what) {
 
 /* The work that fills the block is queued only, until the other process waits for it. */
 static void pass(void *ctx, char const *kind, int device) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   int socket;
   umemHost_ctor(&host);
   uintptr_t adr = block_of(ctx, nbytes);
@@ -112,7 +112,6 @@ static void pass(void *ctx, char const *kind, int device) {
   expect_ok(umem_synchronize(ctx));
   assert_true(all_are(7, nbytes));
   umem_free(ctx, adr);
-  umem_dtor(&host);
 }
 
 static void open_shared(umemCudaAsync *ctx) {
@@ -122,25 +121,23 @@ static void open_shared(umemCudaAsync *ctx) {
 }
 
 TEST_OF_TWO(blocks_of_cuda_pass) {
-  umemCuda ctx;
+  SCOPED(umem_dtor) umemCuda ctx;
   expect_ok(umemCuda_ctor(&ctx, 0));
   pass(&ctx, "cuda-async", 0); /* which waits on its stream, and not in the call */
-  umem_dtor(&ctx);
 }
 
 TEST_OF_TWO(blocks_of_a_stream_pass) {
-  umemCudaAsync ctx;
+  SCOPED(umem_dtor) umemCudaAsync ctx;
   open_shared(&ctx);
   pass(&ctx, "cuda-async", 0);
   takes_number_0 = true;
   pass(&ctx, "cuda-async", 0);
   takes_number_0 = false;
-  umem_dtor(&ctx);
 }
 
 /* On one machine with two GPUs that reach each other. */
 TEST_OF_TWO(another_gpu_attaches_them) {
-  umemCudaAsync ctx;
+  SCOPED(umem_dtor) umemCudaAsync ctx;
   umemCuda cuda;
   int count = 0, can = 0;
   umemCudaRt const *table = umemCudaRt_get();
@@ -153,13 +150,12 @@ TEST_OF_TWO(another_gpu_attaches_them) {
   umem_dtor(&cuda);
   open_shared(&ctx);
   pass(&ctx, "cuda-async", 1);
-  umem_dtor(&ctx);
 }
 
 TEST_OF_TWO(a_block_that_is_freed_is_refused) {
-  umemCuda ctx;
+  SCOPED(umem_dtor) umemCuda ctx;
   umemHandle handle;
-  int socket;
+  SCOPED(close_fd) int socket;
   if (setting_gpu()) skip(); /* CUDA does not promise to find it */
   expect_ok(umemCuda_ctor(&ctx, 0));
   uintptr_t adr = block_of(&ctx, nbytes);
@@ -168,22 +164,18 @@ TEST_OF_TWO(a_block_that_is_freed_is_refused) {
   pid_t child = start("cuda", 0, "has its process freed the memory", &socket);
   assert_int_equal(write(socket, &handle, sizeof handle), sizeof handle);
   assert_int_equal(status_of(child), allWell);
-  close(socket);
-  umem_dtor(&ctx);
 }
 
 TEST_OF_TWO(a_gpu_without_access_is_refused) {
-  umemCuda ctx;
-  int socket;
+  SCOPED(umem_dtor) umemCuda ctx;
+  SCOPED(close_fd) int socket;
   if (setting_gpu()) skip();
   expect_ok(umemCuda_ctor(&ctx, 0));
   uintptr_t adr = block_of(&ctx, nbytes);
   pid_t child = start("cuda", 2, "GPU 2 cannot reach the memory of GPU 0", &socket);
   expect_ok(umem_send(socket, &ctx, adr, nbytes));
   assert_int_equal(status_of(child), allWell);
-  close(socket);
   umem_free(&ctx, adr);
-  umem_dtor(&ctx);
 }
 
 int main(int count, char **words) {

@@ -10,6 +10,9 @@ enum { nbytes = 5000 };
 static void *cuda, *other, *async, *host;
 static unsigned char bytes[nbytes];
 
+/* Of each test. */
+static umemHandle handle;
+
 static int open_all(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->shares_with_itself = true;
@@ -22,10 +25,10 @@ static int open_all(void **state) {
 
 /* As if another process had made it. */
 static umemHandle of_another_process(void *ctx, uintptr_t adr, size_t n, int *fd) {
-  umemHandle handle;
-  expect_ok(umem_share_with(ctx, adr, n, &handle, fd));
-  handle.identity[0] ^= 1;
-  return handle;
+  umemHandle changed;
+  expect_ok(umem_share_with(ctx, adr, n, &changed, fd));
+  changed.identity[0] ^= 1;
+  return changed;
 }
 
 static uintptr_t filled(void *ctx, unsigned seed) {
@@ -45,7 +48,6 @@ static void expect_filled(void *ctx, uintptr_t adr, unsigned seed) {
 SHARE_TEST(the_sharer_gets_the_original_address) {
   void *const contexts[] = {cuda, async};
   for (int i = 0; i < 2; i++) {
-    umemHandle handle;
     uintptr_t adr = block_of(contexts[i], nbytes);
     expect_ok(umem_share(contexts[i], adr + 8, 100, &handle));
     assert_int_equal(handle.offset, 8);
@@ -67,7 +69,6 @@ SHARE_TEST(the_sharer_gets_the_original_address) {
 }
 
 SHARE_TEST(a_context_that_ends_shares_nothing) {
-  umemHandle handle;
   umemCuda short_lived;
   expect_ok(umemCuda_ctor(&short_lived, 0));
   expect_ok(umem_share(&short_lived, block_of(&short_lived, 8), 8, &handle));
@@ -76,9 +77,8 @@ SHARE_TEST(a_context_that_ends_shares_nothing) {
 }
 
 SHARE_TEST(stacks_share_what_is_below) {
-  umemPool pool;
+  SCOPED(umem_dtor) umemPool pool;
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
-  umemHandle handle;
   options.memory = umemPoolChunks;
   expect_ok(umemPool_ctor(&pool, cuda, &options));
   uintptr_t adr = block_of(&pool, 100);
@@ -86,11 +86,9 @@ SHARE_TEST(stacks_share_what_is_below) {
   assert_true(umem_attach(&handle, &pool) == adr);
   expect_ok(umem_detach(&pool, adr));
   umem_free(&pool, adr);
-  umem_dtor(&pool);
 }
 
 SHARE_TEST(what_is_in_no_block_is_refused) {
-  umemHandle handle;
   uintptr_t adr = block_of(cuda, 100);
   expect_failure(umem_share(cuda, adr + 90, 11, &handle), umemIndexError, "more than the block");
   expect_failure(umem_share(cuda, adr - 8, 8, &handle), umemIndexError, "in no live block");
@@ -107,7 +105,6 @@ SHARE_TEST(what_cannot_be_shared_is_refused) {
                      {"cuda-async:0", "the option share"},
                      {"pool+cuda:0", "memory=chunks"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    umemHandle handle;
     void *ctx = opened("%s", cases[i].name);
     expect_failure(umem_share(ctx, block_of(ctx, 100), 8, &handle), umemNotSupportedError,
                    cases[i].words);
@@ -115,7 +112,6 @@ SHARE_TEST(what_cannot_be_shared_is_refused) {
 }
 
 SHARE_TEST(other_contexts_cannot_attach) {
-  umemHandle handle;
   void *managed = opened("cuda-managed:0"), *shm = opened("shm:?size=64K");
   expect_ok(umem_share(cuda, block_of(cuda, 100), 100, &handle));
   expect_report(umem_attach(&handle, host), umemTypeError, "attach them to a Cuda");
@@ -127,7 +123,7 @@ SHARE_TEST(other_contexts_cannot_attach) {
 
 SHARE_TEST(captures_are_left_whole) {
   void *stream = (void *)umemCudaAsync_stream(async), *graph = NULL;
-  umemHandle handle, second;
+  umemHandle second;
   uintptr_t adr = block_of(async, nbytes), block = block_of(cuda, nbytes);
   expect_ok(umem_share(async, adr, nbytes, &handle));
   second = of_another_process(cuda, block, nbytes, &(int){0});
@@ -186,7 +182,7 @@ SHARE_TEST(options_are_checked) {
 
 SHARE_TEST(one_block_is_opened_once) {
   uintptr_t adr = filled(cuda, 3);
-  umemHandle handle = of_another_process(cuda, adr, nbytes, &(int){0});
+  handle = of_another_process(cuda, adr, nbytes, &(int){0});
   uintptr_t one = umem_attach(&handle, other);
   handle.offset = 100;
   handle.length = 50;
@@ -209,7 +205,7 @@ SHARE_TEST(one_block_is_opened_once) {
 SHARE_TEST(an_attachment_outlives_its_context) {
   umemCuda short_lived;
   uintptr_t adr = filled(cuda, 4);
-  umemHandle handle = of_another_process(cuda, adr, nbytes, &(int){0});
+  handle = of_another_process(cuda, adr, nbytes, &(int){0});
   expect_ok(umemCuda_ctor(&short_lived, 0));
   uintptr_t there = umem_attach(&handle, &short_lived);
   umem_dtor(&short_lived);
@@ -219,8 +215,7 @@ SHARE_TEST(an_attachment_outlives_its_context) {
 
 static umemHandle for_threads[2]; /* of another process, and of this one */
 
-static void *attach_and_detach(void *unused) {
-  (void)unused;
+static void *attach_and_detach(void *unused UNUSED) {
   umemCuda mine;
   bool good = umemCuda_ctor(&mine, 0) == umemOK;
   for (unsigned i = 0; i < 200; i++) {
@@ -245,7 +240,7 @@ SHARE_TEST(threads_attach_one_block) {
 SHARE_TEST(pools_pass_by_their_descriptor) {
   int fd = -1, again = -1;
   uintptr_t adr = filled(async, 5), more = filled(async, 6);
-  umemHandle handle = of_another_process(async, adr, nbytes, &fd);
+  handle = of_another_process(async, adr, nbytes, &fd);
   umemHandle second = of_another_process(async, more, nbytes, &again);
   assert_int_equal(handle.kind, umemHandleCudaPool);
   assert_true(fd >= 0 && fd == again && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
@@ -266,7 +261,6 @@ SHARE_TEST(pools_pass_by_their_descriptor) {
 
 SHARE_TEST(sockets_pass_both) {
   int ends[2];
-  umemHandle handle;
   uintptr_t adr = filled(async, 5);
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   expect_ok(umem_send(ends[0], async, adr, nbytes));
@@ -302,7 +296,7 @@ SHARE_TEST(changed_handles_are_refused) {
 
 SHARE_TEST(only_gpus_that_reach_the_memory_attach_it) {
   uintptr_t adr = filled(cuda, 3);
-  umemHandle handle = of_another_process(cuda, adr, nbytes, &(int){0});
+  handle = of_another_process(cuda, adr, nbytes, &(int){0});
   void *far = opened("cuda:2");
   expect_report(umem_attach(&handle, far), umemNotSupportedError,
                 "GPU 2 cannot reach the memory of GPU 0");
@@ -320,7 +314,7 @@ SHARE_TEST(work_of_the_sharer_comes_first) {
   void *stream = (void *)umemCudaAsync_stream(async);
   uintptr_t adr = block_of(async, nbytes);
   expect_ok(umem_set(async, adr, 8, nbytes));
-  umemHandle handle = of_another_process(async, adr, nbytes, &fd);
+  handle = of_another_process(async, adr, nbytes, &fd);
   assert_true(fake_cudart_is_late(stream));
   uintptr_t there = umem_attach_with(&handle, dup(fd), other);
   assert_true(there && fake_cudart_is_late(stream)); /* nobody has waited */
@@ -337,7 +331,7 @@ SHARE_TEST(without_pools_blocks_pass_as_those_of_a_cuda) {
   other = opened("cuda:0");
   void *one = opened("cuda-async:0?share=yes");
   uintptr_t adr = filled(one, 2);
-  umemHandle handle = of_another_process(one, adr, nbytes, &fd);
+  handle = of_another_process(one, adr, nbytes, &fd);
   assert_true(handle.kind == umemHandleCuda && fd == -1);
   uintptr_t there = umem_attach(&handle, other);
   expect_filled(other, there, 2);

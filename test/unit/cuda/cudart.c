@@ -315,8 +315,7 @@ static void *use(void *argument) {
   return bad ? argument : NULL;
 }
 
-static void *fail_elsewhere(void *argument) {
-  (void)argument;
+static void *fail_elsewhere(void *argument UNUSED) {
   int value;
   return rt->attribute(&value, umemCudaHasPools, 9) == umemCudaInvalidOrdinal &&
                  rt->last_error() == umemCudaInvalidOrdinal

@@ -105,10 +105,7 @@ static void find_one_that_lacks_a_function(void) {
   EXPECT(machine.opened == 1);
 }
 
-static void *look(void *unused) {
-  (void)unused;
-  return (void *)(uintptr_t)umemCufileRt_get();
-}
+static void *look(void *unused UNUSED) { return (void *)(uintptr_t)umemCufileRt_get(); }
 
 PROCESS_TEST(many_threads_look_once) {
   pthread_t looking[8];

@@ -223,7 +223,7 @@ PAIR_TEST(what_is_in_no_block) {
 }
 
 PAIR_TEST(a_file_that_is_only_read) {
-  Store reader;
+  SCOPED(umem_dtor) Store reader;
   write_file(&pair, 0, from, 1);
   expect_ok(open_store(&reader, pair.path, "r", false, umemDirectOn));
   expect_ok(umem_copy_to(&reader, pair.near, &pair.gpu, pair.far, from));
@@ -232,7 +232,6 @@ PAIR_TEST(a_file_that_is_only_read) {
   expect_failure(umem_copy_to(&pair.gpu, pair.far, &reader, pair.near, from), umemNotSupportedError,
                  "is not writable");
   assert_int_equal(moved(), from);
-  umem_dtor(&reader);
 }
 
 /* Managed and pinned memory have routes of their own, and so have strided copies. */

@@ -32,8 +32,7 @@ static Pair pair; /* is open when a test begins */
 
 static inline umemStatusType open_store(Store *store, char const *path, char const *mode,
                                         bool mapped, umemDirect direct) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.direct = direct;
+  umemFileOptions options = {.size = sizeof options, .direct = direct};
   return mapped ? umemMMap_ctor_with(&store->mmap, path, mode, &options)
                 : umemFile_ctor_with(&store->file, path, mode, &options);
 }

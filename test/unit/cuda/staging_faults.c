@@ -113,10 +113,7 @@ BENCH_TEST(no_chunk_is_in_use_after_a_failure) {
   block_release(&block);
 }
 
-static int cannot_synchronize(void *stream) {
-  (void)stream;
-  return umemCudaInvalidValue;
-}
+static int cannot_synchronize(void *stream UNUSED) { return umemCudaInvalidValue; }
 
 BENCH_TEST(chunks_that_may_be_in_use_are_not_lent_again) {
   there_and_back(&bench, 2 * from, 0, 0, 1);

@@ -51,21 +51,17 @@ LATE_PAIR_TEST(one_thread_and_few_chunks_suffice) {
 
 /* An adaptor sees the copy, and passes it on to the same route. */
 LATE_PAIR_TEST(a_copy_through_an_adaptor) {
-  umemStats stats;
+  SCOPED(umem_dtor) umemStats stats;
   expect_ok(umemStats_ctor(&stats, &pair.store));
   write_file(&pair, 0, 4 * from, 5);
   expect_ok(umem_copy_to(&stats, pair.near, &pair.gpu, pair.far, 4 * from));
   expect_gpu(&pair, 0, 4 * from, 5);
   assert_true(fake_cudart_live().streams > 0);
-  umem_dtor(&stats);
 }
 
 /* ---- the route ---- */
 
-static bool go_on(void *user, uint64_t done, uint64_t total) {
-  (void)user, (void)done, (void)total;
-  return true;
-}
+static bool go_on(void *user UNUSED, uint64_t done UNUSED, uint64_t total UNUSED) { return true; }
 
 /* Of the leg between the file and pinned memory, with progress and in a transfer, too. */
 static void expect_workers(umemCopyOptions options) {

@@ -98,10 +98,7 @@ TEST(a_log_is_completed_by_exit_alone) {
   assert_true(!trace.header.ended && trace.count == 2);
 }
 
-static void *exit_here(void *unused) {
-  (void)unused;
-  exit(0);
-}
+static void *exit_here(void *unused UNUSED) { exit(0); }
 
 static void exit_in_thread(void) {
   pthread_t thread;
@@ -250,8 +247,7 @@ static void free_very_late(void) {
 static void use_in_layers(void) {
   static umemPool pool;
   static umemLog log;
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = path;
+  umemLogOptions options = {.size = sizeof options, .filename = path};
   EXPECT(!umemPool_ctor(&pool, umem_default(), NULL));
   EXPECT(umem_alloc(&pool, 10)); /* which takes a chunk */
   EXPECT(!umemLog_ctor(&log, umem_default(), &options));

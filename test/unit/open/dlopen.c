@@ -161,10 +161,7 @@ static void empty_malloc(void) {
 #endif
 }
 
-static int go_on(void *data, umemBlock const *block) {
-  (void)data, (void)block;
-  return 0;
-}
+static int go_on(void *data UNUSED, umemBlock const *block UNUSED) { return 0; }
 
 /* Blocks have two threads, and little memory. */
 static void pass_blocks(umemHost *host) {
@@ -229,9 +226,8 @@ static char path[256];
 
 static uint64_t word_of_log(off_t at) {
   uint64_t word = 0;
-  int fd = open(path, O_RDONLY);
+  SCOPED(close_fd) int fd = open(path, O_RDONLY);
   if (fd < 0 || pread(fd, &word, sizeof word, at) != sizeof word) _exit(2);
-  close(fd);
   return word;
 }
 

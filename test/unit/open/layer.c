@@ -64,7 +64,7 @@ TEST(the_outermost_is_found) {
 /* Each context of the library is found by its name, whoever has constructed it. */
 TEST(each_scheme_is_found) {
   umemScheme const *scheme;
-  umemCudaManaged managed;
+  SCOPED(umem_dtor) umemCudaManaged managed;
   assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
     union {
@@ -83,7 +83,6 @@ TEST(each_scheme_is_found) {
     assert_ptr_equal(umem_find_layer(&any, scheme->name), &any);
     umem_dtor(&any);
   }
-  umem_dtor(&managed);
 }
 
 RETRY_CALLBACK(give_up) { return false; }
@@ -108,7 +107,7 @@ TEST(those_that_no_name_makes_are_found) {
 }
 
 TEST(unknown_kinds_are_refused) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   char known[UMEM_MESSAGE_SIZE];
   umemNames names = {"", 0};
   umemNames_add_kinds(&names);
@@ -121,12 +120,11 @@ TEST(unknown_kinds_are_refused) {
              wrong[i] ? wrong[i] : "NULL", names.text);
     expect_missing(&host, wrong[i], known);
   }
-  umem_dtor(&host);
 }
 
 TEST(what_is_not_constructed_has_no_layers) {
   umemHost host;
-  umemStats stats;
+  SCOPED(umem_dtor) umemStats stats;
   memset(&host, 0, sizeof host);
   expect_missing(NULL, "host", "umem_find_layer: the context is NULL");
   expect_missing(&host, "host",
@@ -137,7 +135,6 @@ TEST(what_is_not_constructed_has_no_layers) {
   assert_ptr_equal(umem_find_layer(&stats, "stats"), &stats); /* goes no further */
   expect_missing(&stats, "limit",
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
-  umem_dtor(&stats);
 }
 
 /* ---- kinds of programs ---- */
@@ -145,7 +142,7 @@ TEST(what_is_not_constructed_has_no_layers) {
 CONSTRUCTOR(open_fake) { return fake_ctor(ctx); }
 
 TEST(kinds_of_programs_are_found) {
-  Fake fake;
+  SCOPED(umem_dtor) Fake fake;
   assert_ok(fake_ctor(&fake));
   static umemScheme with = {SCHEME_OF("test-found", Fake, open_fake)},
                     without = {SCHEME_OF("test-hidden", Fake, open_fake)};
@@ -161,5 +158,4 @@ TEST(kinds_of_programs_are_found) {
                  "umem_find_layer: the scheme \"test-hidden\" names no method table by which to "
                  "find its contexts");
   assert_ok(umem_close(ctx));
-  umem_dtor(&fake);
 }

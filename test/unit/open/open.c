@@ -208,11 +208,10 @@ TEST(sizes_in_percent_are_of_what_is_free_below) {
   assert_null(umem_open("shm:?size=50%"));
   expect_failure(NULL, umemValueError,
                  "\"size\" is 50% of what is free below \"shm\", which goes over nothing");
-  umemHost ram;
+  SCOPED(umem_dtor) umemHost ram;
   assert_ok(umemHost_ctor(&ram));
   assert_int_equal(umem_get_available_share(&ram, 1.5), 0);
   expect_failure(&ram, umemValueError, "1.5 is not from 0 to 1");
-  umem_dtor(&ram);
 }
 
 TEST(percent_signs_reach_the_file) {
@@ -305,7 +304,7 @@ TEST(memory_runs_out) {
 TEST(close_refuses_what_is_not_its_own) {
   static char const message[] =
       "umem_close: the context is none of umem_open, or was closed before";
-  umemHost ram;
+  SCOPED(umem_dtor) umemHost ram;
   assert_ok(umemHost_ctor(&ram));
   assert_ok(umem_close(NULL));
   assert_int_equal(umem_close(&ram), umemValueError);
@@ -318,7 +317,6 @@ TEST(close_refuses_what_is_not_its_own) {
   umem_dtor(ctx);
   umem_thread_clear();
   assert_ok(umem_close(ctx)); /* the layers below */
-  umem_dtor(&ram);
 }
 
 /* A failure at the end is reported although the context has ended. */

@@ -52,8 +52,7 @@ static umemStatusType commit(void *ctx, void *user) {
   return refuses ? umemRuntimeError : umemOK;
 }
 
-static umemStatusType commit_and_tell(void *ctx, void *user) {
-  (void)ctx, (void)user;
+static umemStatusType commit_and_tell(void *ctx UNUSED, void *user UNUSED) {
   umemVirtual_fail(ctx, umemIOError, "not today");
   return umemIOError;
 }
@@ -267,8 +266,7 @@ CONSTRUCTOR(open_another) {
   other = open_log("log+host:?log.file=%s");
   if (!other) return umem_thread_status();
   use(other);
-  umemLogOptions with = UMEM_LOG_OPTIONS_INIT;
-  with.filename = log_path;
+  umemLogOptions with = {.size = sizeof with, .filename = log_path};
   umemHost_ctor(&ram);
   assert_ok(umemLog_ctor(&by_hand, &ram, &with));
   return umemStats_ctor(ctx, upstream);

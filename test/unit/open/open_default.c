@@ -170,14 +170,12 @@ static void set_and_unset(void) {
 
 /* A default that the program sets needs no variable that is right. */
 static void set_before_a_bad_name(void) {
-  umemHost one;
+  SCOPED(umem_dtor) umemHost one;
   EXPECT(umemHost_ctor(&one) == umemOK && umem_set_default(&one) == umemOK);
   EXPECT(umem_default() == &one && umem_thread_failures() == 0);
-  umem_dtor(&one);
 }
 
-static void *ask_in_thread(void *unused) {
-  (void)unused;
+static void *ask_in_thread(void *unused UNUSED) {
   EXPECT(!umem_thread_default());
   return umem_default();
 }

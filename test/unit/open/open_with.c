@@ -50,9 +50,7 @@ static int remove_folders(void **state UNUSED) {
 /* What keeps names to the folder in. */
 static umemOpenOptions options_of_in(void) {
   static char const *const folders[] = {in};
-  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
-  options.folders = folders;
-  options.folder_count = 1;
+  umemOpenOptions options = {.size = sizeof options, .folders = folders, .folder_count = 1};
   return options;
 }
 
@@ -228,7 +226,6 @@ WITH_FOLDERS(the_default_is_where_the_user_wants_it) {
 }
 
 WITH_FOLDERS(small_options_are_refused) {
-  umemOpenOptions options = UMEM_OPEN_OPTIONS_INIT;
-  options.size = 3;
+  umemOpenOptions options = {.size = 3};
   expect_none(umem_open_with("host:", &options), umemValueError, "");
 }

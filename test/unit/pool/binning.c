@@ -123,7 +123,7 @@ BINS_TEST(wrong_frees_are_refused) {
 /* ---- failures of bins ---- */
 
 TEST(failures_of_bins_are_its_own) {
-  umemLimit limit;
+  SCOPED(end) umemLimit limit;
   umemBin const bin = {100, &limit};
   assert_ok(umemLimit_ctor(&limit, &offsets, 150));
   assert_ok(umemBinning_ctor(&ctx, &offsets, &bin, 1));
@@ -148,7 +148,6 @@ TEST(failures_of_bins_are_its_own) {
   umem_free(&ctx, adr);
   end(&ctx);
   assert_int_equal(umemLimit_used(&limit), 0);
-  end(&limit);
 }
 
 static void refuse_free(umemVirtual *self, uintptr_t adr) {
@@ -156,7 +155,7 @@ static void refuse_free(umemVirtual *self, uintptr_t adr) {
 }
 
 TEST(a_refused_free_keeps_the_block) {
-  umemHost stubborn;
+  SCOPED(end) umemHost stubborn;
   assert_ok(umemHost_ctor(&stubborn));
   struct umemVtbl const *methods = stubborn.super.vptr;
   struct umemVtbl refusing = *methods;
@@ -173,7 +172,6 @@ TEST(a_refused_free_keeps_the_block) {
   umem_free(&ctx, adr);
   expect_failure(&ctx, umemValueError, "is not a live block");
   end(&ctx);
-  end(&stubborn);
 }
 
 BINS_TEST(trims_all) {
@@ -254,7 +252,7 @@ TEST(no_bins_are_as_good) {
 }
 
 TEST(takes_over_what_all_have) {
-  umemHost odd;
+  SCOPED(umem_dtor) umemHost odd;
   umemBin const bin = {100, &odd};
   assert_ok(umemHost_ctor(&odd));
   odd.super.capabilities &= ~(uint32_t)umemConcurrent;
@@ -266,12 +264,11 @@ TEST(takes_over_what_all_have) {
                    umemFaultable);
   assert_true(ctx.super.capabilities & umemCpuReadable);
   end(&ctx);
-  umem_dtor(&odd);
 }
 
 BINS_TEST(a_bin_comes_later) {
   open_bins(&fake);
-  umemFixed later;
+  SCOPED(umem_dtor) umemFixed later;
   assert_ok(umemFixed_ctor(&later, &fake, 500, NULL));
   uintptr_t early = umem_alloc(&ctx, 300);
   expect_live(0, 1, 0);
@@ -295,11 +292,10 @@ BINS_TEST(a_bin_comes_later) {
   expect_status(&ctx, umemBinning_add(&ctx, NULL), umemValueError, "the bin is NULL");
   expect_status(NULL, umemBinning_add((umemBinning *)&small, &same), umemTypeError, "Binning");
   umem_clear_status(&small);
-  umem_dtor(&later);
 }
 
 TEST(a_later_bin_has_to_keep_the_promises) {
-  umemHost odd;
+  SCOPED(umem_dtor) umemHost odd;
   umemBin const bin = {100, &odd};
   assert_ok(umemHost_ctor(&odd));
   assert_ok(umemBinning_ctor(&ctx, &host, NULL, 0));
@@ -311,7 +307,6 @@ TEST(a_later_bin_has_to_keep_the_promises) {
   odd.super.capabilities |= umemConcurrent;
   assert_ok(umemBinning_add(&ctx, &bin));
   end(&ctx);
-  umem_dtor(&odd);
 }
 
 static void *allocate_and_free(void *number) {

@@ -60,8 +60,7 @@ FIXED_TEST(resizes_in_place) {
 }
 
 FIXED_TEST(aligns_as_far_as_blocks_go) {
-  umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
-  options.alignment = 256;
+  umemFixedOptions options = {.size = sizeof options, .alignment = 256};
   assert_ok(umemFixed_ctor(&fixed, &offsets, 1280, &options));
   uintptr_t natural = umem_aligned_alloc(&fixed, 256, 1280);
   uintptr_t inner = umem_aligned_alloc(&fixed, 512, 1280 - 256);
@@ -128,7 +127,7 @@ FIXED_TEST(aligned_blocks_are_blocks) {
 }
 
 FIXED_TEST(wrong_frees_are_refused) {
-  umemFixed sibling;
+  SCOPED(end) umemFixed sibling;
   assert_ok(umemFixed_ctor(&fixed, &offsets, 64, NULL));
   assert_ok(umemFixed_ctor(&sibling, &offsets, 64, NULL));
   uintptr_t adr = umem_alloc(&fixed, 64), foreign = umem_alloc(&sibling, 64);
@@ -148,7 +147,6 @@ FIXED_TEST(wrong_frees_are_refused) {
   expect_refused_free(&fixed, adr); /* its chunk is gone */
   umem_free(&offsets, bare);
   umem_free(&sibling, foreign);
-  end(&sibling);
 }
 
 /* Behind the last block of a chunk, on the same page. */
@@ -213,7 +211,7 @@ FIXED_TEST(takes_initial_bytes_and_no_more_than_the_maximum) {
 
 /* What the upstream says; then all goes on. */
 FIXED_TEST(upstream_runs_out) {
-  umemLimit limit;
+  SCOPED(end) umemLimit limit;
   umemFixedOptions options = {sizeof options, 64, 0, 1024, 0};
   uintptr_t adr[16] = {0}, count = 0;
   assert_ok(umemLimit_ctor(&limit, &offsets, 1024 + 3 * 128));
@@ -235,7 +233,6 @@ FIXED_TEST(upstream_runs_out) {
   expect_both(&fixed, &limit, umemMemoryError, "umemFixed_ctor: no room for 2048 more bytes");
   assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&fixed);
-  end(&limit);
 }
 
 /* A trim and an end that the upstream refuses. What was not given back stays in use. */

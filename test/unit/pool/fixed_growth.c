@@ -96,8 +96,7 @@ FIXED_TEST(a_callback_may_allocate_from_it) {
 static pthread_barrier_t barrier;
 static uintptr_t used; /* a live block */
 
-static void *take_one(void *unused) {
-  (void)unused;
+static void *take_one(void *unused UNUSED) {
   pthread_barrier_wait(&barrier);
   return (void *)umem_alloc(&fixed, 1);
 }
@@ -204,8 +203,7 @@ static void *use_half(void *user) {
 }
 
 static void open_half(Half *half, Half *other) {
-  umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
-  options.growth = chunk_size;
+  umemFixedOptions options = {.size = sizeof options, .growth = chunk_size};
   *half = (Half){.other = other};
   assert_ok(umemLimit_ctor(&half->limit, &host, chunk_size));
   assert_ok(umemRetry_ctor(&half->retry, &half->limit, ask_the_other, half));
@@ -296,8 +294,7 @@ FIXED_TEST(chunks_grow_again) {
 
 /* However many. The upstream is never asked for more than there are numbers. */
 FIXED_TEST(initial_bytes_are_asked_for_at_once) {
-  umemFixedOptions options = UMEM_FIXED_OPTIONS_INIT;
-  options.initial = (size_t)100 << 40;
+  umemFixedOptions options = {.size = sizeof options, .initial = (size_t)100 << 40};
   assert_ok(umemLimit_ctor(&limit, &fake, 8 << 20));
   assert_int_equal(umemFixed_ctor(&fixed, &limit, 1 << 20, &options), umemMemoryError);
   expect_both(&fixed, &limit, umemMemoryError, "no room for 109951162777600 more bytes");

@@ -30,10 +30,7 @@ static uintptr_t gate_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t s
   return adr;
 }
 
-static uintptr_t gate_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx;
-  return adr;
-}
+static uintptr_t gate_aligned_origin(umemVirtual *ctx UNUSED, uintptr_t adr) { return adr; }
 
 static void gate_aligned_free(umemVirtual *ctx, uintptr_t adr) {
   umem_aligned_free(((Gate *)ctx)->upstream, adr);

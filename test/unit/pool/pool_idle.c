@@ -105,24 +105,22 @@ static void end(Crowd *crowd) {
 
 TEST_OF_PAGES(a_trim_reaches_idle_caches) {
   needs_fence();
-  Crowd crowd;
+  SCOPED(end) Crowd crowd;
   begin(&crowd, &pool, most_threads);
   assert_true(stats_of(&pool).reserved >= (size_t)crowd.count << 18);
   assert_true(stats_of(&pool).blocks == 0);
   assert_ok(umem_trim(&pool, 0));
   assert_true(stats_of(&pool).reserved == 0);
-  end(&crowd);
 }
 
 /* One that keeps as much as the pool has asks nobody. */
 TEST_OF_PAGES(a_trim_that_keeps_all_leaves_caches) {
   needs_fence();
-  Crowd crowd;
+  SCOPED(end) Crowd crowd;
   begin(&crowd, &pool, 2);
   uint64_t before = stats_of(&pool).largest_free;
   assert_ok(umem_trim(&pool, SIZE_MAX));
   assert_true(stats_of(&pool).largest_free == before);
-  end(&crowd);
 }
 
 static size_t most_bytes(void) { return (size_t)(setting_small() ? 24 : 192) << 20; }
@@ -166,13 +164,12 @@ TEST(an_exhausted_upstream_reaches_idle_caches) {
 /* Small blocks, of a class that no free block is left of. */
 TEST(a_small_block_is_found_in_idle_caches) {
   needs_fence();
-  Crowd crowd;
+  SCOPED(end) Crowd crowd;
   open_pool(&pool, &host, 0, 0, 4 << 20);
   begin(&crowd, &pool, 1);
   uintptr_t blocks[64];
   new_blocks(&pool, blocks, 63, page);
   free_blocks(&pool, blocks, 63);
-  end(&crowd);
 }
 
 TEST_OF_VIEWS(views_are_reached) {
@@ -195,7 +192,7 @@ TEST_OF_VIEWS(views_are_reached) {
 
 TEST(busy_threads_share_their_blocks) {
   needs_fence();
-  Crowd crowd;
+  SCOPED(end) Crowd crowd;
   open_pool(&pool, &host, 0, 0, 8 << 20);
   begin(&crowd, &pool, 3);
   __atomic_store_n(&crowd.go_on, true, __ATOMIC_RELEASE);
@@ -208,7 +205,6 @@ TEST(busy_threads_share_their_blocks) {
     assert_true(umem_thread_failures() == before + 1);
   }
   FORGET(&pool);
-  end(&crowd);
 }
 
 static void *fill_and_end(void *argument) {
@@ -231,7 +227,7 @@ TEST_OF_PAGES(threads_may_end_meanwhile) {
 /* The caches of the parent's threads stay as they are: nobody knows what these were doing. */
 TEST_OF_PAGES(a_child_leaves_the_caches_of_its_parent) {
   needs_fence();
-  Crowd crowd;
+  SCOPED(end) Crowd crowd;
   begin(&crowd, &pool, 2);
   uint64_t reserved = stats_of(&pool).reserved;
   pid_t child = fork();
@@ -243,13 +239,11 @@ TEST_OF_PAGES(a_child_leaves_the_caches_of_its_parent) {
     _exit(right && adr && stats.reserved > 0 && stats.reserved <= reserved ? 0 : 1);
   }
   assert_int_equal(status_of(child), 0);
-  end(&crowd);
 }
 
 /* The thread that has forked goes on in the child, where others reach its cache: to trim, and to
  * end a view. */
-static void *trim_it(void *unused) {
-  (void)unused;
+static void *trim_it(void *unused UNUSED) {
   umemPoolStats stats = UMEM_POOL_STATS_INIT;
   bool right = umem_trim(&pool, 0) == umemOK && umemPool_stats(&pool, &stats) == umemOK;
   return right && !stats.reserved ? NULL : &pool;

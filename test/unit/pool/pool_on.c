@@ -44,7 +44,7 @@ TEST_OF_VIEWS(what_cannot_be_constructed) {
 
 TEST_OF_PAGES(a_queue_need_not_be_ordered) {
   umemHost other;
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   assert_ok(umemHost_ctor(&other));
   assert_ok(umemPoolOn_ctor(&view, &pool, &other));
   assert_false(view.super.capabilities & umemOrdered);
@@ -58,7 +58,6 @@ TEST_OF_PAGES(a_queue_need_not_be_ordered) {
     umem_free(&pool, adr);
   }
   assert_true(umem_is_ok(&view) && umem_is_ok(&pool));
-  umem_dtor(&view);
 }
 
 /* ---- live blocks ---- */
@@ -212,7 +211,7 @@ TEST_OF_BOTH(a_view_leaves_its_memory_to_the_pool) {
 TEST_OF_VIEWS(the_dead_are_waited_for) {
   enum { size = 4096, count = 16 };
   uintptr_t adr[count];
-  umemPoolOn next;
+  SCOPED(umem_dtor) umemPoolOn next;
   open_shared(true, 64 * kibi);
   for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
   umem_free(&s.a, adr[0]);
@@ -222,7 +221,6 @@ TEST_OF_VIEWS(the_dead_are_waited_for) {
   assert_ok(umemPoolOn_ctor(&next, &s.pool, &s.queue[3]));
   new_used(&s.c, size);
   new_used(&s.c, size);
-  umem_dtor(&next);
 }
 
 TEST_OF_VIEWS(many_views_come_and_go) {

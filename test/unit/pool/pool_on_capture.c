@@ -125,8 +125,7 @@ static bool stop; /* atomic */
 
 /* Captures the stream of a again and again, and uses the view of it in between. Never makes a call
  * on the stream of b. */
-static void *capture_often(void *unused) {
-  (void)unused;
+static void *capture_often(void *unused UNUSED) {
   unsigned whole = 0;
   fake_cudart_bar(stream_of(&b), true);
   for (unsigned i = 0; i < (setting_small() ? captures / 4 : captures); i++) {
@@ -177,7 +176,7 @@ enum { large = 16 << 20 };
  * whether it belongs to the capture. */
 ON_TEST(staging_is_not_drawn_in) {
   static unsigned char bytes[large];
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   expect_ok(umemHost_ctor(&host));
   uintptr_t adr = block_of(&a, large);
   char const *const moments[] = {"event_record", "stream_wait"};
@@ -193,5 +192,4 @@ ON_TEST(staging_is_not_drawn_in) {
     assert_int_equal(bytes[large - 1], i == 0 ? 9 : 2); /* recorded, or done */
   }
   umem_free(&a, adr);
-  umem_dtor(&host);
 }

@@ -84,7 +84,7 @@ IN_BOTH_EACH(a_chunk_changes_streams_in_order) {
 }
 
 IN_BOTH(copies_are_those_of_the_queue) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   unsigned char bytes[small], back[small];
   expect_ok(umemHost_ctor(&host));
   open_all(&gpu, 0);
@@ -99,7 +99,6 @@ IN_BOTH(copies_are_those_of_the_queue) {
   assert_true(is_filled(back, small, 3));
   assert_int_equal(umemCudaAsync_stream(&on_a), umemCudaAsync_stream(&a));
   close_all();
-  umem_dtor(&host);
 }
 
 /* Neither written twice nor waited for. */
@@ -122,7 +121,7 @@ IN_BOTH(zeros_are_one_set_in_the_queue) {
 
 /* The last bytes of a short copy may arrive when it has returned. */
 IN_BOTH(late_bytes_come_before_who_gets_the_block) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   unsigned char bytes[small];
   size_t const sizes[] = {small, n, 8 * n};
   fake_cudart_machine()->late_pageable = true;
@@ -142,7 +141,6 @@ IN_BOTH(late_bytes_come_before_who_gets_the_block) {
     assert_int_equal(last_byte(adr), 2);
     close_all();
   }
-  umem_dtor(&host);
 }
 
 static void write_threes(void *adr) { memset(fake_cudart_at((uintptr_t)adr, small), 3, small); }
@@ -165,7 +163,7 @@ IN_BOTH(kernels_come_before_who_gets_the_block) {
 
 /* Also where the block went back to a pool below this one, which gives it out as a chunk. */
 IN_BOTH(kernels_come_before_who_gets_the_chunk) {
-  umemPool below;
+  SCOPED(umem_dtor) umemPool below;
   umemPoolOptions options = {sizeof options, 0, 0, n, umemPoolPages, 0};
   expect_ok(umemPool_ctor(&below, &gpu, &options));
   open_all(&below, n);
@@ -180,7 +178,6 @@ IN_BOTH(kernels_come_before_who_gets_the_chunk) {
   expect_ok(umem_synchronize(&gpu));
   assert_int_equal(last_byte(adr), 2);
   close_all();
-  umem_dtor(&below);
 }
 
 /* ---- captures ---- */

@@ -17,10 +17,9 @@ static unsigned running; /* atomic: threads */
 
 /* What is in the box is exchanged for this. */
 static Parcel exchange(size_t box, Parcel parcel) {
-  pthread_mutex_lock(&mutex);
+  LOCKED(&mutex);
   Parcel old = boxes[box];
   boxes[box] = parcel;
-  pthread_mutex_unlock(&mutex);
   return old;
 }
 
@@ -94,8 +93,7 @@ TEST_OF_VIEWS(views_run_out_of_memory) {
 
 /* ---- one thread, many views; and the ends of both ---- */
 
-static void *use_all(void *unused) {
-  (void)unused;
+static void *use_all(void *unused UNUSED) {
   umemPoolOn *views[] = {&s.a, &s.b, &s.c};
   bool right = true;
   for (int i = 0; i < 3000 && right; i++) {
@@ -213,8 +211,7 @@ static bool work_on(umemPoolOn *view) {
   return umem_is_ok(view);
 }
 
-static void *churn(void *unused) {
-  (void)unused;
+static void *churn(void *unused UNUSED) {
   umemPoolOn view;
   bool right = umemPoolOn_ctor(&view, &pool, &host) == umemOK;
   while (right && !__atomic_load_n(&stop, __ATOMIC_RELAXED)) right = work_on(&view);
@@ -223,7 +220,7 @@ static void *churn(void *unused) {
 }
 
 TEST_OF_PAGES(a_child_goes_on) {
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   assert_ok(umemPoolOn_ctor(&view, &pool, &host));
   assert_true(work_on(&view));
   stop = false;
@@ -240,7 +237,6 @@ TEST_OF_PAGES(a_child_goes_on) {
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   assert_true(join_thread(thread) && right);
-  umem_dtor(&view);
 }
 
 /* ---- a pool that ends before its view ---- */

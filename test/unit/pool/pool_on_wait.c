@@ -125,7 +125,7 @@ static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->que
 
 TEST_OF_VIEWS(waiting_may_use_the_pool) {
   static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   open_shared(true, 8 * mebi);
   Busy busy = {.queue = &s.queue[3]};
   umemVirtual_ctor(&busy.super, NULL);
@@ -138,5 +138,4 @@ TEST_OF_VIEWS(waiting_may_use_the_pool) {
   assert_true(adr && busy.calls == 1);
   clock_use(&s.queue[3], adr, 5000);
   umem_free(&view, adr);
-  umem_dtor(&view);
 }

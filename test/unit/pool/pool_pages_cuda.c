@@ -200,7 +200,7 @@ static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, 
 }
 
 ON_EACH(another_gpu_uses_pages_wherever_they_move) {
-  umemCuda other;
+  SCOPED(umem_dtor) umemCuda other;
   expect_ok(umemCuda_ctor(&other, 1));
   uintptr_t there = block_of(&other, some);
   void *const views[] = {&pool, &on_a, &on_b};
@@ -226,7 +226,6 @@ ON_EACH(another_gpu_uses_pages_wherever_they_move) {
     close_empty();
   }
   umem_free(&other, there);
-  umem_dtor(&other);
 }
 
 /* ---- captures ---- */

@@ -183,7 +183,7 @@ PAGES_TEST(trim_gives_back_whole_ones) {
 
 /* Each large page is one block for them. */
 PAGES_TEST(adaptors_count_large_pages) {
-  umemLimit limit;
+  SCOPED(umem_dtor) umemLimit limit;
   umemStats stats;
   umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
   paged.no_middle = true;
@@ -204,7 +204,6 @@ PAGES_TEST(adaptors_count_large_pages) {
   close_empty(adr, 2);
   umem_dtor(&stats);
   assert_int_equal(umemLimit_used(&limit), 0);
-  umem_dtor(&limit);
 }
 
 /* ---- at random ---- */

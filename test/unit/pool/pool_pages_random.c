@@ -39,8 +39,7 @@ static void wait_while_mapping(void *argument) {
   await(&over);
 }
 
-static void *grow_slowly(void *unused) {
-  (void)unused;
+static void *grow_slowly(void *unused UNUSED) {
   umem_free(&pool, umem_alloc(&pool, 14 * page));
   return NULL;
 }

@@ -198,7 +198,7 @@ static void operate(Model *model) {
 }
 
 static void run(char const *row, uint64_t seed, uint64_t count) {
-  Model *model = calloc(1, sizeof *model);
+  SCOPED(free_bytes) Model *model = calloc(1, sizeof *model);
   assert_non_null(model);
   Backend const *backend = backend_by_name(row);
   model->upstream = backend_open(backend);
@@ -223,7 +223,6 @@ static void run(char const *row, uint64_t seed, uint64_t count) {
   if (backend->records) CHECK(backend->records(model->upstream).blocks == 0);
   umem_dtor(&model->pool);
   backend_close(backend, model->upstream);
-  free(model);
 }
 
 TEST_CASE(over_ram) { run("host", 1, operations()); }

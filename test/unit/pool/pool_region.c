@@ -57,8 +57,7 @@ static void check_regions(Run *run) {
 /* ---- why a limit may end an allocation ---- */
 
 /* Chunks without a block go back, so those with one leave too little. */
-static bool chunks_leave_room(Run *run, size_t size) {
-  (void)run;
+static bool chunks_leave_room(Run *run UNUSED, size_t size) {
   uint64_t held = 0;
   umemPoolRegion region = UMEM_POOL_REGION_INIT;
   for (uintptr_t adr = 0; umemPool_next_region(&pool, adr, &region); adr = region.adr + 1)
@@ -190,7 +189,7 @@ TEST(a_pool_has_chunks_on_request) {
 
 /* What was freed through the pool keeps no chunk of it when a view grows. */
 TEST_OF_CHUNKS(a_view_that_grows_frees_a_chunk_of_the_pool) {
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   assert_ok(umemPoolOn_ctor(&view, &pool, &plain));
   uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
   expect_held(&pool, 40 * mebi, 2);
@@ -199,7 +198,6 @@ TEST_OF_CHUNKS(a_view_that_grows_frees_a_chunk_of_the_pool) {
   assert_true(adr && stats_of(&pool).reserved == 96 * mebi);
   umem_free(&view, adr);
   umem_free(&pool, large);
-  umem_dtor(&view);
 }
 
 /* Freed neighbours that wait for requests of their size serve a larger one, before the pool has to

@@ -224,8 +224,7 @@ static bool warm_up(void) {
   return right;
 }
 
-static void *churn(void *unused) {
-  (void)unused;
+static void *churn(void *unused UNUSED) {
   uint64_t random = (uintptr_t)&random;
   bool right = warm_up();
   __atomic_add_fetch(&ready, 1, __ATOMIC_RELEASE);

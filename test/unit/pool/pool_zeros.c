@@ -154,7 +154,7 @@ PAGES_TEST(what_an_adaptor_passes_on_is_not_written) {
 }
 
 PAGES_TEST(a_view_gets_what_is_fresh) {
-  umemPoolOn view;
+  SCOPED(umem_dtor) umemPoolOn view;
   open_zeros();
   assert_ok(umemPoolOn_ctor(&view, &pool, &paged));
   paged.set_bytes = 0;
@@ -163,7 +163,6 @@ PAGES_TEST(a_view_gets_what_is_fresh) {
   fill(one, 10 * page, 1);
   umem_free(&view, one);
   umem_free(&view, zeros(&view, 10 * page));
-  umem_dtor(&view);
 }
 
 /* ---- what was used ---- */
@@ -342,8 +341,7 @@ TEST(zeros_of_chunks_are_zero_at_random) {
   umemHost mapped;
   umemShm shared;
   umemTrack track;
-  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
-  options.policy = umemHostFirstTouch;
+  umemHostOptions options = {.size = sizeof options, .policy = umemHostFirstTouch};
   assert_ok(umemHost_ctor_with(&mapped, &options));
   assert_ok(umemShm_ctor(&shared, NULL, 64 * mebi));
   assert_ok(umemTrack_ctor(&track, &host, NULL));
@@ -398,13 +396,11 @@ TEST(zeros_of_chunks_of_ram_take_no_memory) {
 }
 
 TEST(zeros_of_mappings_take_no_memory) {
-  umemHost mapped;
-  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
-  options.policy = umemHostFirstTouch;
+  SCOPED(umem_dtor) umemHost mapped;
+  umemHostOptions options = {.size = sizeof options, .policy = umemHostFirstTouch};
   assert_ok(umemHost_ctor_with(&mapped, &options));
   assert_ok(umemPool_ctor(&pool, &mapped, NULL));
   expect_untouched_zeros(4 * mebi);
   close_pool(&pool);
   pool.super.vptr = NULL;
-  umem_dtor(&mapped);
 }

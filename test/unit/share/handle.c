@@ -4,6 +4,9 @@
 
 #include "temporary.h"
 
+/* Of each test. */
+static umemHandle handle;
+
 /* Descriptors that a new program would get. */
 static int inherited_descriptors(void) {
   int count = 0;
@@ -45,7 +48,6 @@ static int close_all(void **state UNUSED) {
 /* ---- in one process ---- */
 
 TEST_CASE(the_sharer_gets_the_original_address) {
-  umemHandle handle;
   uintptr_t adr = umem_alloc(&shm, 1000);
   assert_ok(umem_share(&shm, adr + 100, 800, &handle));
   assert_int_equal(handle.kind, umemHandleUnnamed);
@@ -66,7 +68,6 @@ TEST_CASE(the_sharer_gets_the_original_address) {
 }
 
 TEST_CASE(stacks_share_what_is_below) {
-  umemHandle handle;
   void *stack = umem_open("stats+pool+shm:?size=4M");
   assert_non_null(stack);
   uintptr_t adr = umem_calloc(stack, 1, 100);
@@ -86,7 +87,6 @@ TEST_CASE(stacks_share_what_is_below) {
 }
 
 TEST_CASE(bad_questions_are_refused) {
-  umemHandle handle;
   umemFile file;
   uintptr_t adr = umem_alloc(&shm, 10);
   assert_int_equal(umem_share(&shm, 0, 10, &handle), umemValueError);
@@ -141,7 +141,6 @@ TEST_CASE(changed_handles_are_refused) {
 /* Runs in a child, which has nothing but the socket: it writes 7 where there was 5. */
 static int receive_and_answer(int socket, bool twice) {
   umemHost own;
-  umemHandle handle;
   umemHost_ctor(&own);
   unsigned char *bytes = (unsigned char *)umem_receive(socket, &own, &handle);
   if (!bytes) return 1;
@@ -196,7 +195,7 @@ TEST_CASE(another_program_attaches_the_same_bytes) {
 
 TEST_CASE(files_pass_too) {
   umemFile file;
-  umemMMap mmapped;
+  SCOPED(umem_dtor) umemMMap mmapped;
   unsigned char got[100];
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, 5000);
@@ -204,7 +203,6 @@ TEST_CASE(files_pass_too) {
   pass_to_a_child(&file, adr + 4000, 100, SOCK_STREAM, false);
   umem_copy_to(&file, adr + 4000, &host, (uintptr_t)got, 100);
   assert_true(got[0] == 7 && got[99] == 7);
-  umemHandle handle;
   assert_ok(umem_share(&file, adr + 8, 16, &handle));
   assert_true(umem_attach(&handle, &file) == adr + 8);
   assert_ok(umem_detach(&file, adr + 8));
@@ -225,7 +223,6 @@ TEST_CASE(files_pass_too) {
   assert_true(bytes[9] == 5 && bytes[10] == 7 && bytes[109] == 7 && bytes[110] == 5);
   assert_ok(umem_share(&mmapped, (uintptr_t)bytes + 10, 100, &handle));
   assert_true(umem_attach(&handle, &mmapped) == (uintptr_t)bytes + 10);
-  umem_dtor(&mmapped);
 }
 
 /* As in a program that has closed its standard input. */
@@ -235,9 +232,8 @@ TEST_CASE(a_descriptor_may_have_number_0) {
   assert_ok(umemShm_ctor(&nameless, NULL, 1 << 20));
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   umemVirtual *const owners[] = {&nameless.super, &file.super};
-  int const input = dup(0);
+  SCOPED(close_fd) int const input = dup(0);
   for (int i = 0; i < 2; i++) {
-    umemHandle handle;
     int fd;
     uintptr_t adr = umem_alloc(owners[i], 100);
     umem_set(owners[i], adr, 5, 100);
@@ -253,14 +249,12 @@ TEST_CASE(a_descriptor_may_have_number_0) {
     expect_failure(&host, umemValueError, "");
   }
   if (input >= 0) assert_int_equal(dup2(input, 0), 0);
-  close(input);
   DESTRUCT(&file, &nameless);
 }
 
 TEST_CASE(read_only_files_stay_so) {
-  umemFile file;
-  umemHandle handle;
-  char path[256];
+  SCOPED(umem_dtor) umemFile file;
+  SCOPED(unlink_path) char path[256];
   int fd = temporary_file(path, sizeof path), own;
   assert_int_equal(write(fd, "0123456789", 10), 10);
   close(fd);
@@ -283,20 +277,17 @@ TEST_CASE(read_only_files_stay_so) {
   umem_alloc(&file, 10);
   assert_int_equal(umem_share(&file, 0, 4, &handle), umemNotSupportedError);
   expect_failure(&file, umemNotSupportedError, "is open for writing only");
-  umem_dtor(&file);
-  unlink(path);
 }
 
 /* What is mapped read-only already is mapped again for who may write. */
 TEST_CASE(a_writable_handle_finds_no_read_only_mapping) {
   umemFile files[2];
-  char path[256];
+  SCOPED(unlink_path) char path[256];
   int fd = temporary_file(path, sizeof path);
   assert_int_equal(write(fd, "0123456789", 10), 10);
   close(fd);
   char *bytes[2];
   for (int i = 0; i < 2; i++) {
-    umemHandle handle;
     int own;
     assert_ok(umemFile_ctor(&files[i], path, i ? "r+" : "r"));
     assert_ok(umem_share_with(&files[i], 2, 4, &handle, &own));
@@ -311,20 +302,18 @@ TEST_CASE(a_writable_handle_finds_no_read_only_mapping) {
     assert_ok(umem_detach(&host, (uintptr_t)bytes[i]));
     umem_dtor(&files[i]);
   }
-  unlink(path);
 }
 
 /* ---- sockets ---- */
 
 static void refuse(int socket, umemStatusType type, char const *words) {
-  umemHandle handle;
-  expect_no_block(&host, umem_receive(socket, &host, &handle), type, words);
-  assert_int_equal(handle.version, 0);
+  umemHandle refused;
+  expect_no_block(&host, umem_receive(socket, &host, &refused), type, words);
+  assert_int_equal(refused.version, 0);
 }
 
 TEST_CASE(no_descriptor_leaks) {
   int ends[2], fd, many[250]; /* Linux sends at most 253 at a time */
-  umemHandle handle;
   uintptr_t adr = umem_alloc(&shm, 10);
   assert_ok(umem_share_with(&shm, adr, 10, &handle, &fd));
   sockets(SOCK_SEQPACKET, ends);
@@ -368,7 +357,6 @@ TEST_CASE(no_descriptor_leaks) {
 TEST_CASE(a_new_program_gets_nothing_of_it) {
   int ends[2];
   umemShm other;
-  umemHandle handle;
   sockets(SOCK_STREAM, ends);
   open_small(&other, MiB, 4);
   umem_send(ends[0], &other, umem_alloc(&other, 10), 10);
@@ -385,11 +373,10 @@ TEST_CASE(a_new_program_gets_nothing_of_it) {
 
 /* Memory that its owner could cut is refused: an access would end this process. */
 TEST_CASE(memory_that_can_be_cut_is_refused) {
-  umemHandle handle;
   struct stat st;
   uintptr_t adr = umem_alloc(&shm, 10);
   assert_ok(umem_share(&shm, adr, 10, &handle));
-  int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  SCOPED(close_fd) int fd = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   assert_int_equal(fchmod(fd, 0600), 0);
   assert_int_equal(ftruncate(fd, (off_t)handle.size), 0);
   char page[4096];
@@ -411,13 +398,11 @@ TEST_CASE(memory_that_can_be_cut_is_refused) {
   handle.identity[1]++;
   assert_true(umem_attach_with(&handle, dup(fd), &host) == 0);
   expect_failure(&host, umemIOError, "something else is in its place");
-  close(fd);
   umem_free(&shm, adr);
 }
 
 TEST_CASE(a_name_that_was_taken_again_is_another_segment) {
   umemShm named;
-  umemHandle handle;
   char const *name = own_name("again");
   assert_ok(umemShm_ctor(&named, name, MiB));
   assert_ok(umem_share(&named, umem_alloc(&named, 10), 10, &handle));

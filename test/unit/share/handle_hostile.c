@@ -152,7 +152,7 @@ TEST_CASE(descriptors_of_other_kinds_are_refused) {
 /* A file can be cut. What was attached as a file does not become memory that nobody can cut. */
 TEST_CASE(a_file_that_is_attached_is_no_memory) {
   umemHandle handle;
-  int fd = forged(&handle);
+  SCOPED(close_fd) int fd = forged(&handle);
   handle.kind = umemHandleFile;
   uintptr_t adr = umem_attach_with(&handle, dup(fd), &host);
   assert_true(adr != 0);
@@ -163,12 +163,11 @@ TEST_CASE(a_file_that_is_attached_is_no_memory) {
   assert_ok(umem_detach(&host, adr));
   assert_int_equal(umem_detach(&host, adr), umemValueError);
   FORGET(&host);
-  close(fd);
 }
 
 /* A file has one address for all handles, also when it has grown between. */
 TEST_CASE(a_file_that_grows_keeps_its_address) {
-  umemFile file;
+  SCOPED(umem_dtor) umemFile file;
   umemHandle handle, second;
   int fd;
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
@@ -187,7 +186,6 @@ TEST_CASE(a_file_that_grows_keeps_its_address) {
   assert_ok(umem_detach(&host, two));
   assert_int_equal(umem_detach(&host, two), umemValueError);
   FORGET(&host);
-  umem_dtor(&file);
 }
 
 /* ---- threads ---- */
@@ -195,8 +193,7 @@ TEST_CASE(a_file_that_grows_keeps_its_address) {
 static bool stop; /* atomic */
 
 /* Maps and unmaps pages of its own. A page that another thread unmaps raises SIGSEGV here. */
-static void *map_pages(void *unused) {
-  (void)unused;
+static void *map_pages(void *unused UNUSED) {
   while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
     char *page = mmap(NULL, 16 * MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED) continue;
@@ -211,7 +208,7 @@ static void *map_pages(void *unused) {
 TEST_CASE(memory_that_cannot_be_written_harms_no_other_thread) {
   umemHandle handle;
   pthread_t thread;
-  int fd = forged(&handle);
+  SCOPED(close_fd) int fd = forged(&handle);
   assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE), 0);
   __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
   assert_int_equal(pthread_create(&thread, NULL, map_pages, NULL), 0);
@@ -227,14 +224,13 @@ TEST_CASE(memory_that_cannot_be_written_harms_no_other_thread) {
   uintptr_t adr = umem_attach_with(&handle, dup(fd), &host);
   if (adr) assert_ok(umem_detach(&host, adr));
   FORGET(&host);
-  close(fd);
 }
 
 static umemHandle passed;
 static int passed_fd;
 
 static void *attach_and_detach(void *failed) {
-  umemHost own;
+  SCOPED(umem_dtor) umemHost own;
   umemHost_ctor(&own);
   for (unsigned i = 0; i < (setting_small() ? 200 : 2000); i++) {
     char volatile *bytes = (char *)umem_attach_with(&passed, dup(passed_fd), &own);
@@ -242,7 +238,6 @@ static void *attach_and_detach(void *failed) {
     if (!right || umem_detach(&own, (uintptr_t)bytes) != umemOK)
       __atomic_fetch_add((int *)failed, 1, __ATOMIC_RELAXED);
   }
-  umem_dtor(&own);
   return NULL;
 }
 

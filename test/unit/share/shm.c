@@ -56,9 +56,7 @@ TEST_CASE(zeros_are_not_written_where_nothing_was) {
 TEST_CASE(names_are_opened_as_asked) {
   umemShm second;
   char const *name = own_name("how");
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = MiB;
-  options.how = umemShmOpen;
+  umemShmOptions options = {.size = sizeof options, .capacity = MiB, .how = umemShmOpen};
   assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemIOError);
   expect_failure(NULL, umemIOError, "No such file or directory");
   options.how = umemShmCreate;
@@ -102,8 +100,7 @@ TEST_CASE(a_name_of_a_failed_stack_goes) {
   void *stack = umem_open(text);
   assert_non_null(stack);
   umem_close(stack);
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.trust = umemTrustGroup;
+  umemShmOptions options = {.size = sizeof options, .trust = umemTrustGroup};
   assert_ok(umemShm_ctor_with(&ctx, own_name("stack"), &options));
   umem_dtor(&ctx);
   umemShm_remove(own_name("stack"));
@@ -135,11 +132,9 @@ TEST_CASE(a_segment_that_was_begun_is_made_again) {
 TEST_CASE(an_empty_name_of_others_survives_a_failure) {
   char const *name = own_name("empty");
   char const *path = path_of(name);
-  int fd = open(path, O_CREAT | O_RDWR, 0600);
+  SCOPED(close_fd) int fd = open(path, O_CREAT | O_RDWR, 0600);
   assert_true(fd >= 0);
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = MiB;
-  options.blocks = SIZE_MAX;
+  umemShmOptions options = {.size = sizeof options, .capacity = MiB, .blocks = SIZE_MAX};
   assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
   umem_thread_clear();
   struct stat st;
@@ -149,7 +144,6 @@ TEST_CASE(an_empty_name_of_others_survives_a_failure) {
   assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemValueError);
   umem_thread_clear();
   assert_int_equal(access(path, F_OK), -1); /* a name that the call made itself goes */
-  close(fd);
 }
 
 /* ---- what is no segment ---- */
@@ -460,9 +454,7 @@ TEST_CASE(nobody_can_cut_memory_without_a_name) {
 }
 
 TEST_CASE(huge_pages_are_there_or_refused) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = 1;
-  options.pages = umemShmPagesAdvise;
+  umemShmOptions options = {.size = sizeof options, .capacity = 1, .pages = umemShmPagesAdvise};
   assert_ok(umemShm_ctor_with(&shm, NULL, &options));
   umem_dtor(&shm);
   options.pages = umemShmPages2M;

@@ -125,17 +125,15 @@ static bool makes_a_name(void) {
 /* Of an empty file of others, which has its length and its permissions after a failure. */
 static bool fills_an_empty_name(void) {
   struct stat st;
-  char path[128];
+  SCOPED(unlink_path) char path[128];
   snprintf(path, sizeof path, "/dev/shm/%s", own_name("empty"));
-  int fd = open(path, O_CREAT | O_RDWR | O_EXCL, 0640);
+  SCOPED(close_fd) int fd = open(path, O_CREAT | O_RDWR | O_EXCL, 0640);
   assert_true(fd >= 0);
   bool good = umemShm_ctor(&shm, own_name("empty"), MiB) == umemOK;
   if (good) umem_dtor(&shm);
   armed = call_count;
   assert_int_equal(stat(path, &st), 0);
   if (!good) assert_true(st.st_size == 0 && st.st_blocks == 0 && (st.st_mode & 0777) == 0640);
-  close(fd);
-  unlink(path);
   return good;
 }
 
@@ -264,9 +262,9 @@ TEST_CASE(every_system_call_may_fail) {
 
 /* It is reserved in pieces of 1 GiB, and nothing is left for a last one. */
 TEST_CASE(a_segment_of_whole_gibibytes_is_made) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.blocks = 1;
-  options.capacity = 2048 * MiB - umemSegment_data(1, umemSegmentUsual);
+  umemShmOptions options = {.size = sizeof options,
+                            .blocks = 1,
+                            .capacity = 2048 * MiB - umemSegment_data(1, umemSegmentUsual)};
   pretends = true;
   pretended = 0;
   umemStatusType status = umemShm_ctor_with(&shm, NULL, &options);

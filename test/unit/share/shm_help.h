@@ -31,10 +31,8 @@ static inline char const *own_name(char const *what) {
 
 /* A segment without a name, of which memory is taken when it is used. */
 static inline void open_small(umemShm *ctx, size_t capacity, size_t blocks) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = capacity;
-  options.blocks = blocks;
-  options.sparse = 1;
+  umemShmOptions options = {
+      .size = sizeof options, .capacity = capacity, .blocks = blocks, .sparse = 1};
   assert_int_equal(umemShm_ctor_with(ctx, NULL, &options), umemOK);
 }
 

@@ -12,9 +12,7 @@
 
 static void expect_no_memory(char const *name, size_t capacity, bool sparse, char const *words) {
   umemShm own;
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = capacity;
-  options.sparse = sparse;
+  umemShmOptions options = {.size = sizeof options, .capacity = capacity, .sparse = sparse};
   EXPECT(umemShm_ctor_with(&own, name, &options) == umemMemoryError);
   EXPECT(strstr(umem_thread_message(), words));
   umem_thread_clear();
@@ -88,9 +86,7 @@ TEST_CASE(a_full_file_system_is_a_memory_error) {
 static void sparse_on_a_full_tmpfs(void) {
   static char const bytes[64 << 10] = {1};
   umemShm ctx;
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = 4 * MiB;
-  options.sparse = 1;
+  umemShmOptions options = {.size = sizeof options, .capacity = 4 * MiB, .sparse = 1};
   mount_small();
   int fd = open("/dev/shm/filler", O_CREAT | O_RDWR, 0600);
   EXPECT(fd >= 0);
@@ -120,10 +116,8 @@ TEST_CASE(a_sparse_segment_has_room_for_its_tables) {
 }
 
 static void expect_room(size_t capacity, bool sparse, umemStatusType status) {
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = capacity;
-  options.blocks = 16;
-  options.sparse = sparse;
+  umemShmOptions options = {
+      .size = sizeof options, .capacity = capacity, .blocks = 16, .sparse = sparse};
   assert_int_equal(umemShm_ctor_with(&shm, NULL, &options), status);
   if (status == umemOK) umem_dtor(&shm);
   umem_thread_clear();

@@ -47,10 +47,7 @@ static bool let_a_stranger_make(uint32_t mode, gid_t group) {
 
 static umemStatusType open_trusting(umemTrust trust, umemShmHow how) {
   umemShm own;
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.capacity = MiB;
-  options.how = how;
-  options.trust = trust;
+  umemShmOptions options = {.size = sizeof options, .capacity = MiB, .how = how, .trust = trust};
   umemStatusType status = umemShm_ctor_with(&own, name, &options);
   if (status == umemOK) umem_dtor(&own);
   return status;
@@ -268,7 +265,7 @@ TEST_CASE(a_descriptor_that_cannot_write_and_read_is_refused) {
 TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   make_name(state);
   umemShm named, ctx;
-  int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  SCOPED(close_fd) int fd = memfd_create("umem-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   assert_ok(umemShm_ctor(&named, name, MiB));
   struct stat st;
   off_t from = 0;
@@ -290,14 +287,12 @@ TEST_CASE(adopted_memory_whose_size_is_not_sealed_is_not_shared) {
   expect_failure(&ctx, umemNotSupportedError, "it was made of a descriptor");
   DESTRUCT(&ctx, &named);
   umemShm_remove(name);
-  close(fd);
 }
 
 /* A program that was compiled before the option existed. */
 TEST_CASE(older_options_trust_the_user) {
   make_name(state);
-  umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
-  options.size = offsetof(umemShmOptions, trust);
+  umemShmOptions options = {.size = offsetof(umemShmOptions, trust)};
   options.trust = umemTrustAll; /* is not looked at */
   if (!let_a_stranger_make(0666, stranger)) skip();
   assert_int_equal(umemShm_ctor_with(&shm, name, &options), umemIOError);

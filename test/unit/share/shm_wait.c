@@ -1,6 +1,7 @@
 /* shm_wait.c - a Shm of many processes at a time: those that die with its lock, that stop, and that
  * make one name. */
 #include "shm_help.h"
+#include "workers.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -302,15 +303,8 @@ static void *count_up(void *mark) {
 
 TEST_CASE(threads_take_turns) {
   enum { threads = 4 };
-  pthread_t thread[threads];
   uint64_t mark = own_mark(); /* all are of this process */
-  for (unsigned i = 0; i < threads; i++)
-    assert_int_equal(pthread_create(&thread[i], NULL, count_up, (void *)(uintptr_t)mark), 0);
-  for (unsigned i = 0; i < threads; i++) {
-    void *wrong;
-    assert_int_equal(pthread_join(thread[i], &wrong), 0);
-    assert_null(wrong);
-  }
+  run_at_once(threads, count_up, (void *)(uintptr_t)mark, 0);
   assert_int_equal(counted, threads * 2000);
   assert_true(contended.holder == 0);
 }

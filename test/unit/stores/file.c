@@ -77,7 +77,6 @@ TEST(a_file_for_writing_only_is_not_read) {
   assert_int_equal(get(&any, 0, bytes, 10), expected);
   umem_clear_status(&any);
   umem_thread_clear();
-  close_any(&any);
 }
 
 TEST(w_empties_and_the_others_keep) {
@@ -94,7 +93,6 @@ TEST(w_empties_and_the_others_keep) {
   make_file(1000);
   open_any(&any, "w");
   assert_int_equal(length_of(path), 0);
-  close_any(&any);
 }
 
 TEST(w_and_a_create_with_the_users_mask) {
@@ -150,7 +148,7 @@ TEST(files_of_the_kernel_are_refused) {
       assert_int_equal(any_ctor(&any, names[i], modes[k]), umemIOError);
       expect_failure(&any, umemIOError, "is on a file system that stores nothing (");
     }
-  int fd = open("/proc/self/status", O_RDONLY);
+  SCOPED(close_fd) int fd = open("/proc/self/status", O_RDONLY);
   assert_true(fd >= 0);
   assert_int_equal(any_adopt(&any, fd), umemIOError);
   expect_failure(&any, umemIOError, "is on a file system that stores nothing (proc)");
@@ -161,8 +159,6 @@ TEST(files_of_the_kernel_are_refused) {
   char name[64];
   snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
   assert_int_equal(any_ctor(&any, name, "r+"), umemOK);
-  close_any(&any);
-  close(fd);
 }
 
 TEST(symbolic_links_are_followed) {
@@ -251,7 +247,6 @@ TEST(info_tells_path_and_room) {
   assert_true(info.capacity != UMEM_UNKNOWN && info.capacity > 1000);
   assert_true(info.available <= info.capacity);
   assert_true(info.page_size >= 512 && info.page_size <= MiB);
-  close_any(&any);
 }
 
 /* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has
@@ -263,11 +258,10 @@ TEST(a_place_without_a_size_has_what_is_left) {
   assert_int_equal(any_adopt(&any, fd), umemOK);
   assert_int_equal(umem_get_info(&any, &info), umemOK);
   assert_true(info.capacity == UMEM_UNKNOWN && info.available < (uint64_t)1 << 60);
-  close_any(&any);
 }
 
 TEST(one_file_is_one_device) {
-  Any one, same, other;
+  SCOPED(close_any) Any one, same, other;
   char const *name = "b.bin";
   char second[320];
   snprintf(second, sizeof second, "%s/%s", folder, name);
@@ -278,9 +272,6 @@ TEST(one_file_is_one_device) {
   assert_true(umem_is_same_device(&one, &one));
   assert_int_equal(umem_is_same_device(&one, &same), kind == kindFile); /* pointers differ */
   assert_false(umem_is_same_device(&one, &other));
-  close_any(&other);
-  close_any(&same);
-  close_any(&one);
 }
 
 int main(void) { return run_on_both(); }

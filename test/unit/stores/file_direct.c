@@ -11,8 +11,7 @@ enum { length = (17 << 20) + 12345 };
 static unsigned char *data, *back;
 
 static umemFileOptions with(umemDirect direct) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.direct = direct;
+  umemFileOptions options = {.size = sizeof options, .direct = direct};
   return options;
 }
 
@@ -182,7 +181,7 @@ CASE(a_file_that_is_cut_is_told) {
 CASE(a_direct_read_sees_what_was_written_before) {
   make(6);
   if (!has_direct()) skip();
-  Any reader, writer;
+  SCOPED(close_any) Any reader, writer;
   open_with(&writer, "r+", umemDirectOff);
   open_with(&reader, "r", umemDirectOn);
   uint64_t block = alloc(&writer, length);
@@ -199,8 +198,6 @@ CASE(a_direct_read_sees_what_was_written_before) {
     assert_int_equal(munmap(map, length), 0);
     assert_int_equal(close(fd), 0);
   }
-  close_any(&reader);
-  close_any(&writer);
 }
 
 /* And what was written around the cache is there for reads through it, also through an old
@@ -210,7 +207,7 @@ CASE(a_cached_read_sees_what_was_written_directly) {
       {0, length}, {1, (3 << 20) + 1}, {4096, 1 << 20}, {4000, 65536}, {100000, 64 << 10}};
   make(7);
   if (!has_direct()) skip();
-  Any writer, reader;
+  SCOPED(close_any) Any writer, reader;
   open_with(&writer, "r+", umemDirectOn);
   open_with(&reader, "r", umemDirectOff);
   assert_int_equal(alloc(&writer, length), 0);
@@ -229,8 +226,6 @@ CASE(a_cached_read_sees_what_was_written_directly) {
   }
   assert_int_equal(munmap(map, length), 0);
   assert_int_equal(close(fd), 0);
-  close_any(&reader);
-  close_any(&writer);
 }
 
 CASE(direct_writes_stay_inside_of_blocks) {

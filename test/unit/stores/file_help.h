@@ -25,7 +25,7 @@ typedef union {
   umemMMap mmap;
 } Any;
 
-/* What most tests open and close, and RAM beside it. */
+/* What most tests open, and RAM beside it. */
 static Any any;
 static umemHost host;
 
@@ -64,8 +64,7 @@ static inline void open_any(Any *ctx, char const *mode) { open_any_with(ctx, mod
 
 /* With no disk space reserved. */
 static inline void open_sparse(Any *ctx, char const *mode) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.reserve = umemReserveNone;
+  umemFileOptions options = {.size = sizeof options, .reserve = umemReserveNone};
   open_any_with(ctx, mode, &options);
 }
 
@@ -153,18 +152,16 @@ static inline void make_file(size_t size) {
 /* The bytes [offset, offset + size) of the file at path, for free(). */
 static inline unsigned char *slurp(uint64_t offset, size_t size) {
   unsigned char *bytes = malloc(size + 1);
-  int fd = open_path(O_RDONLY);
+  SCOPED(close_fd) int fd = open_path(O_RDONLY);
   assert_non_null(bytes);
   assert_int_equal(pread(fd, bytes, size, (off_t)offset), size);
-  close(fd);
   return bytes;
 }
 
 /* [from, from + size) of the file at path still holds the pattern. */
 static inline void expect_pattern(uint64_t from, size_t size) {
-  unsigned char *bytes = slurp(from, size);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(from, size);
   check_pattern(bytes, size, from);
-  free(bytes);
 }
 
 /* Bytes of the file at path that this process maps. */
@@ -210,8 +207,10 @@ static inline int set_up(void **state UNUSED) {
   return 0;
 }
 
-/* Removes the files of the test; none of its descriptors and failures may be left. */
+/* Ends `any`, if the test has left it open, and removes the files of the test; none of its
+ * descriptors and failures may be left. */
 static inline int tear_down(void **state UNUSED) {
+  if (any.super.vptr) close_any(&any);
   DIR *directory = opendir(folder);
   if (!directory) return -1;
   umem_dtor(&host);

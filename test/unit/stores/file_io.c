@@ -34,7 +34,6 @@ TEST(reads_past_the_end_tell_all) {
     expect_failure(&any, umemIndexError, "read of 80 bytes at 18446744073709551535 past");
     expect_status(&any, get(&any, INT64_MAX - 40, bytes, 80), umemIndexError, "past the end of");
   }
-  close_any(&any);
 }
 
 TEST(a_file_cut_by_others_is_reported_as_that) {
@@ -56,7 +55,6 @@ TEST(a_file_cut_by_others_is_reported_as_that) {
   assert_int_equal(umem_trim(&any, 0), umemOK);
   assert_int_equal(length_of(path), 500);
   expect_pattern(0, 500);
-  close_any(&any);
 }
 
 enum { cut_block = 10000 };
@@ -171,7 +169,6 @@ TEST(a_reader_keeps_refusing_what_was_cut) {
   assert_int_equal(alloc(&any, 1000), 0);
   assert_int_equal(get(&any, 0, bytes, 1000), umemOK);
   check_pattern(bytes, 1000, 0);
-  close_any(&any);
 }
 
 /* ---- long transfers ---- */
@@ -179,7 +176,7 @@ TEST(a_reader_keeps_refusing_what_was_cut) {
 static size_t const long_size = 40 * MiB + 13; /* read by several threads */
 
 TEST(long_reads_are_whole) {
-  unsigned char *bytes = malloc(long_size + 1);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(long_size + 1);
   assert_non_null(bytes);
   for (size_t i = 0; i < long_size; i++) bytes[i] = pattern(i);
   open_any(&any, "w+");
@@ -195,12 +192,10 @@ TEST(long_reads_are_whole) {
   assert_int_equal(get(&any, 0, bytes, long_size), umemIOError);
   assert_true(umem_thread_failures() == before + 1);
   expect_failure(&any, umemIOError, "umem_copy_to: ");
-  free(bytes);
-  close_any(&any);
 }
 
 TEST(the_last_part_of_a_long_read_fails_too) {
-  char *bytes = malloc(long_size);
+  SCOPED(free_bytes) char *bytes = malloc(long_size);
   assert_non_null(bytes);
   make_file(10);
   assert_int_equal(truncate(path, (off_t)long_size - 1), 0);
@@ -209,8 +204,6 @@ TEST(the_last_part_of_a_long_read_fails_too) {
   char expected[100];
   snprintf(expected, sizeof expected, "umem_copy_to: read of %zu bytes at 0 past", long_size);
   expect_failure(&any, umemIndexError, expected);
-  free(bytes);
-  close_any(&any);
 }
 
 TEST(set_fills_exactly_what_is_asked) {
@@ -263,7 +256,6 @@ TEST(offsets_beyond_4_GiB) {
 
   open_any(&any, "a+");
   assert_int_equal(alloc(&any, 1), 6 * GiB + 16);
-  close_any(&any);
 }
 
 TEST(one_file_copies_within_itself) {
@@ -273,9 +265,8 @@ TEST(one_file_copies_within_itself) {
   uint64_t one = alloc(&any, size), two = alloc(&any, size);
   assert_int_equal(umem_copy_to(&any, at(&any, one), &any, at(&any, two), size), umemOK);
   close_any(&any);
-  unsigned char *bytes = slurp(two, size);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(two, size);
   check_pattern(bytes, size, 0);
-  free(bytes);
 }
 
 /* ---- durability ---- */
@@ -303,7 +294,6 @@ TEST(flush_serves_new_old_and_moved_files) {
   assert_int_equal(umem_flush(&any), umemOK);
   assert_int_equal(alloc(&any, 100), 0);
   assert_int_equal(umem_flush(&any), umemOK);
-  close_any(&any);
 }
 
 /* ---- many threads ---- */
@@ -365,7 +355,6 @@ TEST(the_failure_hook_may_use_the_context) {
   umem_set_failure_hook(NULL, NULL);
   assert_int_equal(calls, 3);
   FORGET(&any);
-  close_any(&any);
 }
 
 int main(void) { return run_on_both(); }

@@ -101,13 +101,12 @@ static void check_items(unsigned char const *bytes, Items items, uint64_t offset
 
 /* The file holds the pattern, but the items, which are all 0xEE. */
 static void check_gaps(size_t size, size_t first, Items items) {
-  unsigned char *bytes = slurp(0, size);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(0, size);
   for (size_t i = 0; i < size; i++) {
     size_t at_item = i >= first ? (i - first) % (size_t)items.stride : items.item;
     bool in_item = at_item < items.item && (i - first) / (size_t)items.stride < items.count;
     if (bytes[i] != (in_item ? 0xEE : pattern(i))) fail_msg("byte %zu is wrong", i);
   }
-  free(bytes);
 }
 
 /* ---- one mapping serves many copies ---- */
@@ -158,7 +157,6 @@ TEST(items_may_be_far_apart) {
   Items const backwards = {8, 100, -items.stride};
   assert_int_equal(gather(&any, offset + 5 + 99 * (size_t)items.stride, found, backwards), umemOK);
   for (size_t i = 0; i < 100; i++) assert_memory_equal(bytes + i * 8, found + (99 - i) * 8, 8);
-  close_any(&any);
 }
 
 /* ---- what may not be touched ---- */
@@ -187,7 +185,6 @@ TEST(items_outside_of_the_block_are_not_written) {
   assert_int_equal(scatter(&any, 100, bytes, items), umemIndexError);
   expect_failure(&any, umemIndexError, "are not inside one live block");
   expect_pattern(1008, size - 1008); /* the block ends at a multiple of 16 */
-  close_any(&any);
 }
 
 TEST(items_past_the_end_are_an_error) {
@@ -206,7 +203,6 @@ TEST(items_past_the_end_are_an_error) {
                    0); /* in the page of the last item, which reads as zeros */
   assert_int_equal(gather(&any, 1000, bytes, fewer), umemIOError);
   expect_failure(&any, umemIOError, "was truncated by another process");
-  close_any(&any);
 }
 
 TEST(a_file_that_is_only_read_is_not_written) {
@@ -233,7 +229,6 @@ TEST(windows_for_writes_are_given_back) {
   for (int i = 0; i < 3; i++) assert_int_equal(scatter(&any, 7, bytes, items), umemOK);
   umem_trim(&any, 0);
   assert_int_equal(mapped_bytes(), before);
-  close_any(&any);
 }
 
 /* From one end of a file that is too long to be mapped as a whole to its other end: the second
@@ -262,7 +257,6 @@ TEST(both_ends_of_a_huge_file) {
     assert_memory_equal(found, bytes, sizeof bytes);
     memset(found, 0, sizeof found);
   }
-  close_any(&any);
 }
 
 /* The program may use the position of a descriptor that was taken over. */
@@ -272,14 +266,12 @@ TEST(the_position_of_a_descriptor_stays) {
   make_file(100000);
   int fd = open_path(O_RDWR);
   assert_int_equal(lseek(fd, 1234, SEEK_SET), 1234);
-  int mine = dup(fd);
+  SCOPED(close_fd) int mine = dup(fd);
   assert_true(mine >= 0);
   assert_int_equal(any_adopt(&any, fd), umemOK);
   assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
   assert_int_equal(lseek(mine, 0, SEEK_CUR), 1234);
-  close_any(&any);
-  close(mine);
 }
 
 /* A descriptor for writing alone cannot be mapped. */
@@ -343,10 +335,8 @@ TEST(threads_lose_nothing) {
     workers[i].thread = start_thread(write_own_items, &workers[i]);
   }
   join_all(workers);
-  unsigned char *bytes = slurp(offset, size);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(offset, size);
   for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], i / 4 % threads);
-  free(bytes);
-  close_any(&any);
 }
 
 /* Threads that read parts which no one window covers. */
@@ -375,7 +365,6 @@ TEST(threads_read_far_parts) {
   }
   join_all(workers);
   if (kind == kindFile) assert_true(mapped_bytes() <= 2 * GiB); /* one mapping */
-  close_any(&any);
 }
 
 static void in_forked(void *ctx) {
@@ -395,7 +384,6 @@ TEST(a_child_copies_items_too) {
   assert_true(child_run(in_forked, &any));
   assert_int_equal(gather(&any, 1000, bytes, items), umemOK);
   check_items(bytes, items, 1000);
-  close_any(&any);
 }
 
 /* ---- items that are far from each other ---- */
@@ -403,7 +391,7 @@ TEST(a_child_copies_items_too) {
 /* How many pages of the file at path the cache has. */
 static size_t cached_pages(size_t size) {
   size_t const page = 4096, pages = (size + page - 1) / page;
-  unsigned char *present = malloc(pages);
+  SCOPED(free_bytes) unsigned char *present = malloc(pages);
   int fd = open_path(O_RDONLY);
   void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
   assert_true(present && bytes != MAP_FAILED && mincore(bytes, size, present) == 0);
@@ -411,7 +399,6 @@ static size_t cached_pages(size_t size) {
   for (size_t i = 0; i < pages; i++) count += present[i] & 1;
   munmap(bytes, size);
   close(fd);
-  free(present);
   return count;
 }
 
@@ -428,7 +415,7 @@ static size_t const far_size = 16 * MiB;
 TEST(far_items_bring_their_pages_alone) {
   Items const all[] = {
       {8, 16, 1 * MiB}, {8, 256, 64 * KiB}, {5000, 64, 256 * KiB}, {20000, 255, 64 * KiB}};
-  unsigned char *bytes = calloc(255, 20000);
+  SCOPED(free_bytes) unsigned char *bytes = calloc(255, 20000);
   assert_non_null(bytes);
   make_file(far_size);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -444,7 +431,6 @@ TEST(far_items_bring_their_pages_alone) {
     size_t cached = cached_pages(far_size);
     if (cached > needed + 16) fail_msg("%zu pages were read, %zu needed", cached, needed);
   }
-  free(bytes);
 }
 
 /* Columns that follow one another in the file, and not in memory. */
@@ -501,7 +487,6 @@ TEST(far_items_have_any_rank) {
     assert_int_equal(get(&any, where, found + i * 8, 8), umemOK);
   }
   assert_memory_equal(bytes, found, sizeof bytes);
-  close_any(&any);
 }
 
 TEST(far_items_are_written_alone) {
@@ -520,7 +505,6 @@ TEST(far_items_are_written_alone) {
   assert_int_equal(scatter(&any, 100, bytes, items), umemOK);
   if (cold && kind == kindFile) assert_true(cached_pages(far_size) <= 2 * items.count + 16);
   check_gaps(far_size, 100, items);
-  close_any(&any);
 }
 
 /* The first failure ends the copy; the failure is that of a run. */
@@ -530,7 +514,6 @@ TEST(far_items_past_the_end_are_refused) {
   open_any(&any, "r");
   assert_int_equal(gather(&any, 100, bytes, (Items){8, 17, 1 * MiB}), umemIndexError);
   FORGET(&any);
-  close_any(&any);
 }
 
 /* As if the file were on a tmpfs, or on a disk. */
@@ -545,7 +528,7 @@ TEST(cached_far_items_need_no_calls) {
                    {{8, 8, 2 * MiB}, 8},
                    {{8, 31, 256 * KiB}, 31},
                    {{20000, 64, 256 * KiB}, 64}};
-  unsigned char *bytes = calloc(64, 20000);
+  SCOPED(free_bytes) unsigned char *bytes = calloc(64, 20000);
   assert_non_null(bytes);
   make_file(far_size + MiB);
   open_any(&any, "r");
@@ -556,8 +539,6 @@ TEST(cached_far_items_need_no_calls) {
     check_items(bytes, all[i].items, 100);
     assert_true(all[i].calls ? reads >= all[i].calls : !reads);
   }
-  close_any(&any);
-  free(bytes);
 }
 
 /* Reads items so often by calls, and then from the mapping. */
@@ -607,15 +588,13 @@ static void check_row(unsigned char const *bytes, size_t i) {
 TEST(cached_rows_need_no_calls) {
   unsigned char bytes[list_count * list_row];
   uint8_t done[list_count / 8] = {0};
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done};
   make_file(list_size);
   open_any(&any, "r");
   assert_int_equal(read_list(bytes, &options), umemOK);
   for (size_t i = 0; i < list_count; i++) check_row(bytes, i);
   for (size_t i = 0; i < list_count / 8; i++) assert_int_equal(done[i], 0xFF);
   assert_int_equal(reads, 0);
-  close_any(&any);
 }
 
 TEST(cold_rows_bring_their_pages_alone) {
@@ -639,8 +618,7 @@ TEST(cold_rows_are_announced) {
   make_file(list_size);
   for (umemDirect direct = umemDirectAuto; direct <= umemDirectOff; direct++) {
     if (!make_cold(list_size)) break;
-    umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-    options.direct = direct;
+    umemFileOptions options = {.size = sizeof options, .direct = direct};
     if (any_ctor_with(&any, path, "r", &options) != umemOK) continue;
     announced = 0;
     announced_back = false;
@@ -656,9 +634,7 @@ TEST(a_list_names_the_cold_row_past_the_end) {
   unsigned char bytes[list_count * list_row];
   uint8_t done[list_count / 8] = {0};
   size_t failed = list_count;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   make_file(63 * 3000 + 20);
   make_cold(63 * 3000 + 20);
   open_any(&any, "r");
@@ -667,7 +643,6 @@ TEST(a_list_names_the_cold_row_past_the_end) {
   assert_int_equal(place_of_row(failed), 63 * 3000 + 11);
   for (size_t i = 0; i < list_count; i++)
     if (done[i / 8] >> i % 8 & 1) check_row(bytes, i);
-  close_any(&any);
 }
 
 /* To whole pages, whose access raises a signal, and into a page, whose rest reads as zeros. */
@@ -677,9 +652,7 @@ TEST(a_list_names_the_row_that_is_cut_off_meanwhile) {
     unsigned char bytes[list_count * list_row];
     uint8_t done[list_count / 8] = {0};
     size_t failed = list_count;
-    umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-    options.done = done;
-    options.failed = &failed;
+    umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
     make_file(list_size);
     open_any(&any, "r");
     cut_to = lengths[k];
@@ -702,8 +675,8 @@ TEST(transposes_more_than_a_window) {
   size_t const size = (size_t)n * n * sizeof(double), extents[] = {n, n};
   ptrdiff_t const across[] = {8, 8 * n};
   umemLayout const layout = {sizeof layout, 8, 2, extents, across, NULL};
-  Any from, to;
-  double *values = malloc(size);
+  SCOPED(close_any) Any from, to;
+  SCOPED(free_bytes) double *values = malloc(size);
   assert_non_null(values);
   for (size_t i = 0; i < (size_t)n * n; i++) values[i] = (double)i;
   open_any(&from, "w+");
@@ -717,9 +690,6 @@ TEST(transposes_more_than_a_window) {
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k < n; k++)
       if (values[i * n + k] != (double)(k * n + i)) fail_msg("item %zu, %zu is wrong", i, k);
-  close_any(&to);
-  close_any(&from);
-  free(values);
 }
 
 /* ---- lists of pieces that the cache lacks ---- */
@@ -774,8 +744,7 @@ static void check_pieces(size_t shift) {
 
 /* Opens the cold file; false, with a message, where it cannot be cold, or there are no rings. */
 static bool open_pieces(size_t count, umemDirect direct) {
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.direct = direct;
+  umemFileOptions options = {.size = sizeof options, .direct = direct};
   piece_count = count;
   if (!pieces) pieces = aligned_alloc(4096, (most_pieces + 1) * piece_size);
   assert_non_null(pieces);
@@ -813,7 +782,6 @@ TEST(a_ring_reads_up_to_the_end) {
   assert_int_equal(read_pieces(100, NULL), umemOK);
   check_pieces(100);
   assert_int_equal(reads, 0);
-  close_any(&any);
 }
 
 TEST(other_cold_pieces_are_announced) {
@@ -822,7 +790,6 @@ TEST(other_cold_pieces_are_announced) {
   check_pieces(0);
   assert_int_equal(announced, piece_count);
   assert_int_equal(setups, 0);
-  close_any(&any);
 }
 
 TEST(a_ring_that_fails_leaves_the_rest_to_calls) {
@@ -836,8 +803,7 @@ TEST(a_ring_that_fails_leaves_the_rest_to_calls) {
   failing_enter = 0;
 }
 
-static void read_without_ring(void *argument) {
-  (void)argument;
+static void read_without_ring(void *argument UNUSED) {
   setup_error = EPERM;
   for (size_t k = 0; k < 2; k++) {
     make_cold(size_of_pieces());
@@ -854,15 +820,12 @@ static void read_without_ring(void *argument) {
 TEST(a_ring_that_is_refused_is_not_needed) {
   if (!open_pieces(few_pieces, umemDirectAuto)) return;
   child_run(read_without_ring, NULL);
-  close_any(&any);
 }
 
 TEST(a_list_names_the_piece_that_is_cut_off_in_the_ring) {
   uint8_t done[few_pieces / 8] = {0};
   size_t failed = few_pieces;
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.done = done;
-  options.failed = &failed;
+  umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
   if (!open_pieces(few_pieces, umemDirectAuto)) return;
   ring_cut_to = (few_pieces - 20) * (off_t)piece_step + 5000;
   umemStatusType status = read_pieces(0, &options);
@@ -875,19 +838,13 @@ TEST(a_list_names_the_piece_that_is_cut_off_in_the_ring) {
   for (size_t i = 0; i < piece_count; i++)
     if (done[i / 8] >> i % 8 & 1) check_piece(i, 0), count++;
   assert_true(count > 0 && count < piece_count);
-  close_any(&any);
 }
 
-static bool goes_on(void *user, uint64_t done, uint64_t nbytes) {
-  (void)user;
-  return done <= nbytes;
-}
+static bool goes_on(void *user UNUSED, uint64_t done, uint64_t nbytes) { return done <= nbytes; }
 
 /* A list with progress takes a ring for each of its pieces. */
 TEST(a_ring_stops_in_time) {
-  umemCopyManyOptions options = UMEM_COPY_MANY_OPTIONS_INIT;
-  options.progress = goes_on;
-  options.step = 64 << 10;
+  umemCopyManyOptions options = {.size = sizeof options, .progress = goes_on, .step = 64 << 10};
   if (!open_pieces(most_pieces, umemDirectAuto)) return;
   enter_time = 2 * 1000 * 1000;
   assert_int_equal(read_pieces(0, &options), umemOK);
@@ -895,7 +852,6 @@ TEST(a_ring_stops_in_time) {
   check_pieces(0);
   assert_true(setups > 1);
   assert_true(reads < piece_count); /* on a slow machine a step has too few pieces for a ring */
-  close_any(&any);
 }
 
 int main(void) { return run_on_both(); }

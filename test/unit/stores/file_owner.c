@@ -67,7 +67,6 @@ TEST(a_childs_destructor_leaves_the_parents_lock) {
   char bytes[3];
   assert_int_equal(get(&any, 0, bytes, 3), umemOK);
   assert_memory_equal(bytes, "abc", 3);
-  close_any(&any);
 }
 
 static void work_in_child(void *argument) {
@@ -88,7 +87,6 @@ TEST(a_child_may_use_the_context) {
   assert_true(child_run(work_in_child, &any));
   assert_int_equal(get(&any, 16, bytes, 3), umemOK);
   assert_memory_equal(bytes, "def", 3);
-  close_any(&any);
 }
 
 /* ---- descriptors that are taken over ---- */
@@ -168,7 +166,7 @@ TEST(descriptors_that_are_refused_stay_the_callers) {
 TEST(memory_files_can_be_adopted) {
   char bytes[5];
   int fd = memfd_create("test", MFD_CLOEXEC);
-  int twin = dup(fd);
+  SCOPED(close_fd) int twin = dup(fd);
   assert_true(fd >= 0);
   assert_int_equal(any_adopt(&any, fd), umemOK);
   assert_int_equal(alloc(&any, 5), 0);
@@ -176,8 +174,6 @@ TEST(memory_files_can_be_adopted) {
   assert_int_equal(umem_flush(&any), umemOK);
   assert_int_equal(pread(twin, bytes, 5, 0), 5);
   assert_memory_equal(bytes, "hello", 5);
-  close_any(&any);
-  close(twin);
 }
 
 /* ---- scratch files ---- */
@@ -193,7 +189,7 @@ static unsigned entries(void) {
 
 TEST(scratch_files_have_no_name_and_give_space_back) {
   struct stat st;
-  char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+  SCOPED(free_bytes) char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
   unsigned before = entries();
   int lowest = dup(0);
   close(lowest);
@@ -224,7 +220,6 @@ TEST(scratch_files_have_no_name_and_give_space_back) {
     setenv("TMPDIR", old, 1);
   else
     unsetenv("TMPDIR");
-  free(old);
 }
 
 /* ---- folders of all users ---- */
@@ -292,7 +287,7 @@ TEST(what_the_owner_of_the_folder_put_there_is_written) {
 TEST(a_file_that_is_swapped_meanwhile_is_planted) {
   bool planted = false;
   make_file(5);
-  int fd = open_path(O_RDWR);
+  SCOPED(close_fd) int fd = open_path(O_RDWR);
   assert_int_equal(umem_leads_to_planted(path, fd, &planted), 0);
   assert_false(planted);
   for (int there = 0; there < 2; there++) {
@@ -306,7 +301,6 @@ TEST(a_file_that_is_swapped_meanwhile_is_planted) {
     assert_true(planted);
     if (!there) make_file(5);
   }
-  close(fd);
 }
 
 /* Holds a lease on the file for 100 ms after it has said so. */

@@ -13,6 +13,9 @@
 
 static bool lacks_proc;
 
+/* Of each test. */
+static umemFile file;
+
 WRAPPED(int, access, (char const *name, int how)) {
   if (!lacks_proc || strncmp(name, "/proc/", 6)) return __real_access(name, how);
   errno = ENOENT;
@@ -53,25 +56,25 @@ static void expect_text(char const *text) {
 }
 
 static void write_text(char const *text) {
-  int fd = open_path(O_WRONLY | O_CREAT | O_TRUNC);
+  SCOPED(close_fd) int fd = open_path(O_WRONLY | O_CREAT | O_TRUNC);
   assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-  close(fd);
 }
 
 /* ---- replacing ---- */
 
-static void begin(umemFile *file, char const *text) {
-  if (umemFile_replace(file, path) != umemOK) fail_msg("%s", umem_thread_message());
-  uintptr_t adr = umem_alloc(file, strlen(text));
+static void begin_with(umemFile *ctx, char const *text) {
+  if (umemFile_replace(ctx, path) != umemOK) fail_msg("%s", umem_thread_message());
+  uintptr_t adr = umem_alloc(ctx, strlen(text));
   assert_int_equal(adr, 0);
-  assert_ok(umem_copy_from(file, adr, &host, (uintptr_t)text, strlen(text)));
+  assert_ok(umem_copy_from(ctx, adr, &host, (uintptr_t)text, strlen(text)));
 }
 
+static void begin(char const *text) { begin_with(&file, text); }
+
 TEST(a_commit_gives_the_name) {
-  umemFile file;
   for (int exists = 0; exists < 2; exists++) {
     if (exists) write_text("older");
-    begin(&file, "new");
+    begin("new");
     expect_text(exists ? "older" : NULL);
     assert_ok(umem_flush(&file));
     expect_text(exists ? "older" : NULL);
@@ -85,21 +88,20 @@ TEST(a_commit_gives_the_name) {
 }
 
 TEST(without_a_commit_nothing_happens) {
-  umemFile file;
-  begin(&file, "new");
+  begin("new");
   umem_dtor(&file);
   assert_int_equal(count_files(""), 0);
   write_text("older");
-  begin(&file, "new");
+  begin("new");
   DESTRUCT(&file, &file);
   expect_text("older");
   assert_int_equal(count_files(""), 1);
 }
 
 TEST(the_context_goes_on_after_a_commit) {
-  umemFile file, second;
+  umemFile second;
   umemInfo info = UMEM_INFO_INIT;
-  begin(&file, "new");
+  begin("new");
   assert_ok(umem_get_info(&file, &info));
   assert_string_equal(info.name, path);
   assert_ok(umemFile_commit(&file));
@@ -124,13 +126,12 @@ static mode_t mode_of(char const *name) {
 }
 
 TEST(only_the_owner_opens_it_before_the_commit) {
-  umemFile file;
   char draft[4096];
   mode_t const before = umask(022);
   for (int exists = 0; exists < 2; exists++) {
     if (exists) write_text("older");
     if (exists) assert_int_equal(chmod(path, 04766), 0);
-    begin(&file, "new");
+    begin("new");
     assert_ok(umemFile_draft(&file, draft, sizeof draft));
     assert_int_equal(mode_of(draft), 0600);
     assert_ok(umemFile_commit(&file));
@@ -143,9 +144,7 @@ TEST(only_the_owner_opens_it_before_the_commit) {
 
 enum { stranger = 4711 };
 
-static void replace_as_stranger(void *unused) {
-  (void)unused;
-  umemFile file;
+static void replace_as_stranger(void *unused UNUSED) {
   EXPECT(!setgroups(0, NULL) && !setresgid(stranger, stranger, stranger) &&
          !setresuid(stranger, stranger, stranger));
   EXPECT(!umemFile_replace(&file, path) && !umemFile_commit(&file));
@@ -177,9 +176,8 @@ TEST(another_group_gets_no_more_than_everybody) {
 
 /* What other processes write by that name is in the file; they may lock it. */
 TEST(a_draft_is_written_by_others) {
-  umemFile file;
   char draft[4096], again[4096];
-  begin(&file, "...");
+  begin("...");
   assert_ok(umemFile_draft(&file, draft, sizeof draft));
   assert_ok(umemFile_draft(&file, again, sizeof again));
   assert_string_equal(draft, again);
@@ -195,7 +193,7 @@ TEST(a_draft_is_written_by_others) {
   assert_int_equal(count_files(""), 1);
   assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemValueError);
   umem_dtor(&file);
-  begin(&file, "newer");
+  begin("newer");
   assert_ok(umemFile_draft(&file, draft, sizeof draft));
   umem_dtor(&file); /* removes the draft */
   expect_text("new");
@@ -204,7 +202,6 @@ TEST(a_draft_is_written_by_others) {
 }
 
 TEST(a_draft_is_beside_what_links_lead_to) {
-  umemFile file;
   char link[512], inner[512], draft[4096];
   snprintf(inner, sizeof inner, "%s/inner", folder);
   snprintf(link, sizeof link, "%s/link", folder);
@@ -230,8 +227,7 @@ TEST(a_draft_is_beside_what_links_lead_to) {
 TEST(names_of_drafts_are_random) {
   char drafts[2][4096];
   for (int i = 0; i < 2; i++) {
-    umemFile file;
-    begin(&file, "new");
+    begin("new");
     assert_ok(umemFile_draft(&file, drafts[i], sizeof drafts[i]));
     umem_dtor(&file);
   }
@@ -243,7 +239,6 @@ TEST(names_of_drafts_are_random) {
 }
 
 TEST(only_such_files_are_committed) {
-  umemFile file;
   umemLimit limit;
   assert_int_equal(umemFile_commit(NULL), umemValueError);
   assert_int_equal(umemFile_commit((umemFile *)&host), umemTypeError);
@@ -259,8 +254,8 @@ TEST(only_such_files_are_committed) {
 }
 
 TEST(a_copy_by_value_commits_nothing) {
-  umemFile file, copy;
-  begin(&file, "new");
+  umemFile copy;
+  begin("new");
   memcpy(&copy, &file, sizeof copy);
   expect_status(&copy, umemFile_commit(&copy), umemValueError, "must not be copied or moved");
   expect_text(NULL);
@@ -272,7 +267,6 @@ TEST(a_copy_by_value_commits_nothing) {
 }
 
 TEST(names_that_cannot_be) {
-  umemFile file;
   assert_int_equal(umemFile_replace(NULL, path), umemValueError);
   expect_status(&file, umemFile_replace(&file, NULL), umemValueError,
                 "umemFile_replace: the file name is NULL");
@@ -285,10 +279,8 @@ TEST(names_that_cannot_be) {
 }
 
 TEST(options_are_those_of_other_files) {
-  umemFile file;
   struct stat status;
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.reserve = (umemReserve)99;
+  umemFileOptions options = {.size = sizeof options, .reserve = (umemReserve)99};
   assert_int_equal(umemFile_replace_with(&file, path, &options), umemValueError);
   umem_thread_clear();
   options.reserve = umemReserveNone;
@@ -303,7 +295,6 @@ TEST(options_are_those_of_other_files) {
 }
 
 TEST(the_folder_is_the_one_of_the_beginning) {
-  umemFile file;
   char before[4096], moved[320];
   assert_non_null(getcwd(before, sizeof before));
   assert_int_equal(chdir(folder), 0);
@@ -319,8 +310,7 @@ TEST(the_folder_is_the_one_of_the_beginning) {
 }
 
 TEST(a_file_that_appears_meanwhile_is_replaced) {
-  umemFile file;
-  begin(&file, "new");
+  begin("new");
   write_text("made by others");
   assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
@@ -329,8 +319,7 @@ TEST(a_file_that_appears_meanwhile_is_replaced) {
 }
 
 TEST(a_folder_that_appears_meanwhile_is_not) {
-  umemFile file;
-  begin(&file, "new");
+  begin("new");
   assert_int_equal(mkdir(path, 0700), 0);
   assert_int_equal(umemFile_commit(&file), umemIOError);
   assert_non_null(strstr(umem_get_message(&file), strerror(EISDIR)));
@@ -342,7 +331,6 @@ TEST(a_folder_that_appears_meanwhile_is_not) {
 
 /* Nothing is tried there: in some of them a new file is a request to the kernel. */
 TEST(not_where_nothing_is_stored) {
-  umemFile file;
   expect_status(&file, umemFile_replace(&file, "/proc/self/new"), umemIOError,
                 "on a file system that stores nothing (proc)");
   umem_dtor(&file);
@@ -350,10 +338,9 @@ TEST(not_where_nothing_is_stored) {
 }
 
 TEST(a_childs_destructor_leaves_the_parents_file) {
-  umemFile file;
   int status;
   write_text("older");
-  begin(&file, "new");
+  begin("new");
   pid_t child = fork();
   assert_true(child >= 0);
   if (!child) {
@@ -369,11 +356,10 @@ TEST(a_childs_destructor_leaves_the_parents_file) {
 
 /* Also where the new file has a name at once, and others may read the old one. */
 TEST(a_hidden_file_is_closed_to_others) {
-  umemFile file;
   struct stat found;
   write_text("older");
   assert_int_equal(chmod(path, 0664), 0);
-  begin(&file, "new");
+  begin("new");
   if (lacks_nameless || lacks_proc) {
     assert_int_equal(count_files(".umem-"), 1);
     DIR *opened = opendir(folder);
@@ -395,7 +381,6 @@ TEST(a_hidden_file_is_closed_to_others) {
 TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   for (int hasty = 0; hasty < 2; hasty++) {
-    umemFile file;
     options.durable = hasty ? umemDurableNo : umemDurableAuto;
     assert_ok(umemFile_replace_with(&file, path, &options));
     fsyncs = 0;
@@ -404,7 +389,6 @@ TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
     expect_text("");
     umem_dtor(&file);
   }
-  umemFile file;
   options.durable = (umemDurable)2;
   expect_status(&file, umemFile_replace_with(&file, path, &options), umemValueError,
                 "durable is 2");
@@ -413,8 +397,8 @@ TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
 
 TEST(two_at_a_time_have_names_of_their_own) {
   umemFile one, two;
-  begin(&one, "one");
-  begin(&two, "two");
+  begin_with(&one, "one");
+  begin_with(&two, "two");
   assert_ok(umemFile_commit(&two));
   expect_text("two");
   assert_ok(umemFile_commit(&one));

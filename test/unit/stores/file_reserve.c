@@ -28,7 +28,6 @@ TEST(what_alignment_skips_is_reserved_when_it_is_used) {
   assert_true(disk_of(path) < MiB);
   assert_int_equal(alloc(&any, 8 * MiB), 16);
   assert_true(disk_of(path) >= 8 * MiB);
-  close_any(&any);
 }
 
 TEST(holes_of_an_existing_file_are_filled) {
@@ -74,8 +73,7 @@ TEST(without_reservation_a_file_stays_sparse) {
 TEST(options_are_checked) {
   make_file(10);
   int fd = open(path, O_RDWR);
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.reserve = (umemReserve)2;
+  umemFileOptions options = {.size = sizeof options, .reserve = (umemReserve)2};
   assert_int_equal(any_ctor_with(&any, path, "w", &options), umemValueError);
   expect_failure(&any, umemValueError, "reserve is 2: neither umemReserveAuto nor ");
   expect_status(&any, any_adopt_with(&any, fd, &options), umemValueError, "reserve is 2");
@@ -86,19 +84,17 @@ TEST(options_are_checked) {
   assert_int_equal(any_adopt_with(&any, fd, NULL), umemOK);
   close_any(&any);
   assert_int_equal(any_ctor_with(&any, path, "r+", NULL), umemOK);
-  close_any(&any);
 }
 
 /* ---- calloc ---- */
 
 static void expect_zeros(Any *ctx, uint64_t offset, size_t size) {
-  unsigned char *bytes = malloc(size);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(size);
   assert_non_null(bytes);
   memset(bytes, 1, size);
   assert_int_equal(get(ctx, offset, bytes, size), umemOK);
   for (size_t i = 0; i < size; i++)
     if (bytes[i]) fail_msg("byte %zu of a zeroed block is %d", i, bytes[i]);
-  free(bytes);
 }
 
 static uint64_t zeroed(Any *ctx, size_t size) { return offset_of(ctx, umem_calloc(ctx, 1, size)); }
@@ -147,7 +143,6 @@ TEST(calloc_of_fresh_space_writes_nothing) {
   assert_int_equal(zeroed(&any, 256 * KiB), 0);
   assert_true(disk_of(path) < 256 * KiB);
   expect_zeros(&any, 0, 256 * KiB);
-  close_any(&any);
 }
 
 /* ---- trim and scratch ---- */
@@ -174,10 +169,8 @@ TEST(trim_cuts_the_end_and_punches_the_rest) {
   assert_int_equal(alloc(&any, 4 * MiB), at4); /* reserved anew */
   assert_true(disk_of(path) >= 9 * MiB);
   expect_zeros(&any, at4, 4 * MiB);
-  unsigned char *bytes = slurp(at0, 4 * MiB);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(at0, 4 * MiB);
   for (size_t i = 0; i < 4 * MiB; i++) assert_int_equal(bytes[i], 1);
-  free(bytes);
-  close_any(&any);
 }
 
 TEST(trim_never_goes_below_the_old_end) {
@@ -193,7 +186,6 @@ TEST(trim_never_goes_below_the_old_end) {
   assert_int_equal(length_of(path), 100000);
   assert_int_equal(zeroed(&any, 200000), 0);
   expect_zeros(&any, 0, 200000);
-  close_any(&any);
 }
 
 TEST(trim_leaves_what_others_have_appended) {
@@ -203,7 +195,6 @@ TEST(trim_leaves_what_others_have_appended) {
   assert_int_equal(umem_trim(&any, 0), umemOK);
   assert_int_equal(length_of(path), 200);
   expect_pattern(100, 100);
-  close_any(&any);
 }
 
 /* The new space is no hole that reads as zero: others have written there. */
@@ -243,7 +234,6 @@ TEST(a_forked_child_gives_nothing_back) {
   memset(bytes, 0, sizeof bytes);
   assert_int_equal(get(&any, block, bytes, sizeof bytes), umemOK);
   check_pattern(bytes, sizeof bytes, 0);
-  close_any(&any);
 }
 
 /* ---- realloc ---- */
@@ -278,7 +268,6 @@ TEST(realloc_moves_and_keeps_the_bytes) {
   assert_int_equal(get(&any, smaller, bytes, 100), umemOK);
   check_pattern(bytes, 100, 0);
   umem_free(&any, at(&any, smaller));
-  close_any(&any);
 }
 
 TEST(realloc_needs_to_read) {
@@ -292,7 +281,6 @@ TEST(realloc_needs_to_read) {
     moved = at(&any, block);
   }
   umem_free(&any, moved);
-  close_any(&any);
 }
 
 int main(void) { return run_on_both(); }

@@ -45,7 +45,7 @@ static size_t longest_write(Kind of) { return of == kindMMap ? 2 * MiB : MiB / 2
 
 /* Calls end where a page does, so that the pages are not shorter than they may be. */
 TEST(long_writes_come_in_pages) {
-  char *bytes = malloc(4 * MiB);
+  SCOPED(free_bytes) char *bytes = malloc(4 * MiB);
   assert_non_null(bytes);
   for (size_t i = 0; i < 4 * MiB; i++) bytes[i] = (char)(i * 7 >> 3);
   open_any(&any, "w+");
@@ -59,11 +59,8 @@ TEST(long_writes_come_in_pages) {
   put(&any, MiB / 2 - 100, bytes, 4096); /* a short one is one call */
   assert_int_equal(write_count, 1);
   put(&any, offset + 5000, bytes, 4 * MiB);
-  unsigned char *found = slurp(offset + 5000, 4 * MiB);
+  SCOPED(free_bytes) unsigned char *found = slurp(offset + 5000, 4 * MiB);
   assert_memory_equal(found, bytes, 4 * MiB);
-  free(found);
-  free(bytes);
-  close_any(&any);
 }
 
 /* ---- fills ---- */
@@ -84,17 +81,15 @@ TEST(fills_come_in_large_pages) {
     assert_true(next % longest == 0 || i + 1 == write_count);
   }
   assert_true(next == offset + 100 + 8 * MiB);
-  unsigned char *bytes = slurp(offset, 9 * MiB);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(offset, 9 * MiB);
   for (size_t i = 100; i < 100 + 8 * MiB; i++) assert_int_equal(bytes[i], 7);
-  free(bytes);
-  close_any(&any);
 }
 
 /* ---- all distances ---- */
 
 TEST(runs_at_all_distances) {
   size_t const sizes[] = {2047, 2048, 5000, 300000, 600001};
-  unsigned char *memory = malloc(600001 + 8192);
+  SCOPED(free_bytes) unsigned char *memory = malloc(600001 + 8192);
   assert_non_null(memory);
   unsigned char *page = memory + (-(uintptr_t)memory & 4095);
   open_any(&any, "w+");
@@ -112,18 +107,17 @@ TEST(runs_at_all_distances) {
       if (ahead) assert_int_equal(page[ahead - 1], 0);
       assert_int_equal(page[ahead + n], 0); /* bytes beyond stay */
     }
-  close_any(&any);
-  free(memory);
 }
 
 /* Where the destination begins 1 to 31 bytes after the source, modulo a page, they come in pieces
  * by another place. */
 TEST(runs_at_slow_distances) {
-  unsigned char *page = NULL;
+  SCOPED(free_bytes) unsigned char *page = NULL;
   assert_int_equal(posix_memalign((void **)&page, 4096, MiB), 0);
   memset(page, 1, MiB);
   umem_all_are_slow = true;
   runs_at_all_distances(state);
+  close_any(&any);
   open_any(&any, "w+");
   uint64_t offset = alloc(&any, MiB);
   for (size_t before = 0; before <= 32; before++) {
@@ -134,8 +128,6 @@ TEST(runs_at_slow_distances) {
       assert_true(((uintptr_t)writes[i].bytes - writes[i].offset) % 4096 == 64);
   }
   umem_all_are_slow = false;
-  close_any(&any);
-  free(page);
 }
 
 /* ---- between files ---- */
@@ -199,14 +191,13 @@ static umemStatusType copy_run(uint64_t from, uint64_t to, size_t n) {
 
 /* The other file has n bytes of the pattern from `from` on at `to`. */
 static void check_run(uint64_t from, uint64_t to, size_t n) {
-  unsigned char *bytes = malloc(n);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(n);
   int fd = open(pair.to_path, O_RDONLY);
   assert_true(bytes && fd >= 0);
   assert_int_equal(pread(fd, bytes, n, (off_t)(pair.dst + to)), n);
   close(fd);
   for (size_t i = 0; i < n; i++)
     if (bytes[i] != pattern(pair.src + from + i)) fail_msg("byte %zu of %zu is wrong", i, n);
-  free(bytes);
 }
 
 /* But for the pages of the target. */
@@ -288,8 +279,7 @@ PAIR_TEST(a_short_write_goes_on_where_it_ended) {
 /* Around the page cache there is no mapping. */
 PAIR_TEST(direct_files_take_a_buffer) {
   umem_dtor(&pair.to);
-  umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-  options.direct = umemDirectOn;
+  umemFileOptions options = {.size = sizeof options, .direct = umemDirectOn};
   if (any_ctor_with(&pair.to, pair.to_path, "w+", &options) != umemOK) {
     FORGET(&pair.to);
     skip();

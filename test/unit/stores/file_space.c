@@ -49,7 +49,6 @@ TEST(placement_is_the_same_in_all_modes_and_kinds) {
   uint64_t end = (length_of(path) + 15) & ~UINT64_C(15);
   assert_int_equal(alloc(&any, 100), end);
   assert_int_equal(alloc(&any, 100), end + 112);
-  close_any(&any);
 }
 
 TEST(what_a_program_wrote_it_reads_with_mode_r) {
@@ -94,12 +93,11 @@ TEST(appended_blocks_start_at_the_end) {
   close_any(&any);
   assert_int_equal(length_of(path), 122);
   expect_pattern(0, 100);
-  unsigned char *bytes = slurp(100, 22);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(100, 22);
   assert_memory_equal(bytes,
                       "\0\0\0\0\0\0\0\0\0\0\0\0"
                       "0123456789",
                       22);
-  free(bytes);
 }
 
 /* ---- an existing file is sacred ---- */
@@ -146,10 +144,9 @@ TEST(writes_stay_inside_of_one_live_block) {
   assert_int_equal(umem_set(&any, at(&any, 303), 0, 1), umemOK);
   close_any(&any);
   assert_int_equal(length_of(path), 1000);
-  unsigned char *bytes = slurp(0, 1000);
+  SCOPED(free_bytes) unsigned char *bytes = slurp(0, 1000);
   for (size_t i = 0; i < 1000; i++)
     assert_int_equal(bytes[i], i == 99 || i == 303 ? 0 : pattern(i));
-  free(bytes);
 }
 
 TEST(wrong_frees_leave_the_table_whole) {
@@ -170,7 +167,6 @@ TEST(wrong_frees_leave_the_table_whole) {
   expect_failure(&any, umemValueError, "begins at offset 0");
   assert_int_equal(alloc(&any, 112), one);
   assert_int_equal(alloc(&any, 1), two + 112);
-  close_any(&any);
 }
 
 /* ---- limits ---- */
@@ -222,7 +218,6 @@ TEST(a_limit_on_the_file_size_is_an_error_and_no_signal) {
   expect_failure(&any, umemMemoryError, "passes the 500 bytes that this process may write to");
   assert_int_equal(length_of(path), 2000);
   expect_pattern(0, 1000);
-  close_any(&any);
 }
 
 TEST(sizes_that_no_disk_has) {
@@ -263,7 +258,6 @@ TEST(alignments_up_to_a_gibibyte) {
     assert_true(umem_aligned_origin(&any, adr) == adr);
   }
   assert_true(disk_of(path) < 64 * MiB); /* the gaps are holes */
-  close_any(&any);
 }
 
 int main(void) { return run_on_both(); }

@@ -139,10 +139,8 @@ WRAP(machine.table_fails, NULL, void *, calloc, (size_t count, size_t size), (co
 
 static umemStatusType make(umemHost *ctx, umemHostPolicy policy, umemHostPages pages,
                            uint64_t nodes) {
-  umemHostOptions options = UMEM_HOST_OPTIONS_INIT;
-  options.policy = policy;
-  options.pages = pages;
-  options.nodes = nodes;
+  umemHostOptions options = {
+      .size = sizeof options, .policy = policy, .pages = pages, .nodes = nodes};
   return umemHost_ctor_with(ctx, &options);
 }
 
@@ -236,7 +234,7 @@ TEST_CASE(a_kernel_that_cannot_is_refused_in_words) {
 }
 
 TEST_CASE(each_step_of_an_allocation_may_fail) {
-  umemHost ctx;
+  SCOPED(umem_dtor) umemHost ctx;
   play(3);
   assert_int_equal(make(&ctx, umemHostBind, 0, 2), umemOK);
   machine.no_place = ENOMEM;
@@ -269,7 +267,6 @@ TEST_CASE(each_step_of_an_allocation_may_fail) {
   umem_free(&ctx, adr);
   expect_failure(&ctx, umemValueError, "is not a live block of this Host");
   assert_int_equal(machine.mapped, 0);
-  umem_dtor(&ctx);
 }
 
 TEST_CASE(huge_pages_come_from_those_set_aside) {
@@ -410,7 +407,7 @@ TEST_CASE(pages_are_where_they_were_asked_for) {
   uint64_t allowed = 0;
   if (umemNuma_allowed(&allowed) || !allowed) skip();
   uint64_t last = UINT64_C(1) << (63 - __builtin_clzll(allowed));
-  umemHost ctx;
+  SCOPED(umem_dtor) umemHost ctx;
   int node = 5;
   umemStatusType status = make(&ctx, umemHostBind, 0, last);
   if (status == umemNotSupportedError) skip();
@@ -425,5 +422,4 @@ TEST_CASE(pages_are_where_they_were_asked_for) {
   umemInfo info = UMEM_INFO_INIT;
   assert_int_equal(umem_get_info(&ctx, &info), umemOK);
   assert_true(info.nodes == last && info.capacity >= 16 * MiB && info.available <= info.capacity);
-  umem_dtor(&ctx);
 }

@@ -22,7 +22,6 @@ TEST(pointers_reach_the_file_and_back) {
   assert_int_equal(umem_set(&any, (uintptr_t)bytes + 10, 9, 1), umemOK);
   assert_int_equal(bytes[10], 9);
   assert_int_equal(umem_flush(&any), umemOK);
-  close_any(&any);
 }
 
 TEST(blocks_never_move_when_the_file_grows) {
@@ -37,7 +36,6 @@ TEST(blocks_never_move_when_the_file_grows) {
   }
   assert_int_equal(*first, 42);
   assert_int_equal(umemMMap_offset(&any.mmap, (uintptr_t)first), 0);
-  close_any(&any);
 }
 
 TEST(offsets_and_addresses_answer_each_other) {
@@ -59,7 +57,6 @@ TEST(offsets_and_addresses_answer_each_other) {
   assert_true(umemMMap_offset(NULL, base) == UINTPTR_MAX);
   assert_true(umemMMap_address(NULL, 0) == 0);
   umem_thread_clear();
-  close_any(&any);
 }
 
 TEST(pointers_that_are_not_its_own_are_refused) {
@@ -80,7 +77,6 @@ TEST(pointers_that_are_not_its_own_are_refused) {
   expect_status(&any, umem_copy_from(&any, (uintptr_t)foreign, &host, (uintptr_t)&byte, 1),
                 umemIndexError, "is not in the mapping of ");
   assert_string_equal(foreign, "abc");
-  close_any(&any);
 }
 
 TEST(a_plain_host_shares_the_memory) {
@@ -89,7 +85,6 @@ TEST(a_plain_host_shares_the_memory) {
   uintptr_t adr = umem_alloc(&any, 100);
   assert_true(umem_connect(&any, adr, 100, &host, 64) == adr);
   assert_int_equal(umem_disconnect(&any, adr, &host, adr, 64), umemOK);
-  close_any(&any);
 }
 
 /* ---- what the kernel forbids ---- */
@@ -131,7 +126,6 @@ TEST(copies_of_a_cut_file_do_not_fault) {
   expect_failure(&any, umemIOError, "truncated by another process");
   assert_int_equal(umem_copy_to(&host, (uintptr_t)bytes, &any, base + 10000, 5), umemIOError);
   expect_failure(&any, umemIOError, "truncated by another process");
-  close_any(&any);
 }
 
 TEST(the_mapping_ends_with_the_context) {
@@ -159,8 +153,7 @@ static void limit_address_space(uint64_t more) {
   EXPECT(setrlimit(RLIMIT_AS, &(struct rlimit){limit, limit}) == 0);
 }
 
-static void work_in_200_MiB(void *unused) {
-  (void)unused;
+static void work_in_200_MiB(void *unused UNUSED) {
   limit_address_space(200 * MiB);
   EXPECT(any_ctor(&any, path, "w+") == umemOK);
   EXPECT(alloc(&any, 1 * MiB) == 0);
@@ -175,8 +168,7 @@ static void work_in_200_MiB(void *unused) {
   EXPECT(umem_is_ok(&any));
 }
 
-static void too_long_for_200_MiB(void *unused) {
-  (void)unused;
+static void too_long_for_200_MiB(void *unused UNUSED) {
   limit_address_space(200 * MiB);
   EXPECT(any_ctor(&any, path, "r+") == umemMemoryError);
   EXPECT(strstr(umem_get_message(&any), "cannot map \""));
@@ -206,8 +198,7 @@ TEST(alignments_end_at_a_gibibyte) {
   }
 }
 
-static void align_in_200_MiB(void *unused) {
-  (void)unused;
+static void align_in_200_MiB(void *unused UNUSED) {
   limit_address_space(200 * MiB);
   EXPECT(any_ctor(&any, path, "w+") == umemOK);
   uintptr_t adr = umem_aligned_alloc(&any, 64 * KiB, 1);

@@ -135,8 +135,7 @@ SMALL(a_file_of_a_tmpfs) {
 /* Reserves nothing: that is what the option is for. */
 SMALL(a_sparse_file_of_memory_is_not_compared) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
-    umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
-    options.reserve = umemReserveNone;
+    umemFileOptions options = {.size = sizeof options, .reserve = umemReserveNone};
     assert_int_equal(any_adopt_with(&any, memfd_create("umem-test", MFD_CLOEXEC), &options),
                      umemOK);
     assert_true(umem_alloc(&any, 64 * MiB) != umem_null(&any));
@@ -170,8 +169,7 @@ static bool make_group(void) {
   return false;
 }
 
-static void fill_group(void *unused) {
-  (void)unused;
+static void fill_group(void *unused UNUSED) {
   if (!write_group("cgroup.procs", "0")) _exit(child_not_permitted);
   umemPool pool;
   umemHost_ctor(&host);

@@ -5,6 +5,7 @@
 #include "temporary.h"
 #include "url/s3.h"
 #include "url_bucket.h"
+#include "workers.h"
 
 #include <limits.h>
 
@@ -21,7 +22,10 @@ typedef struct Bucket {
   int silent;        /* atomic: what fails is not answered while this is 1 */
 } Bucket;
 
-static bool fails(Bucket *bucket, UrlRequest const *request) {
+static Bucket *bucket; /* of the test */
+static umemS3 place;   /* that it writes to */
+
+static bool fails(UrlRequest const *request) {
   char line[600];
   snprintf(line, sizeof line, "%s %s", request->method, strchrnul(request->path, '?'));
   pthread_mutex_lock(&bucket->s3.lock);
@@ -32,12 +36,11 @@ static bool fails(Bucket *bucket, UrlRequest const *request) {
   return failed;
 }
 
-static bool answer(void *user, UrlRequest *request) {
-  Bucket *bucket = user;
+static bool answer(void *user UNUSED, UrlRequest *request) {
   size_t size;
   unsigned char *body = url_read_body(request, &size);
   assert_non_null(strcasestr(request->head, "\r\nAuthorization: AWS4-HMAC-SHA256 Credential=key/"));
-  if (!fails(bucket, request)) return url_bucket_answer(&bucket->s3, request, body, size);
+  if (!fails(request)) return url_bucket_answer(&bucket->s3, request, body, size);
   char text[128];
   free(body);
   if (bucket->does) url_bucket_join(&bucket->s3);
@@ -47,8 +50,8 @@ static bool answer(void *user, UrlRequest *request) {
   return bucket->status && url_answer_text(request, bucket->status, text);
 }
 
-static int open_bucket(void **state) {
-  Bucket *bucket = calloc(1, sizeof *bucket);
+static int open_bucket(void **state UNUSED) {
+  bucket = calloc(1, sizeof *bucket);
   assert_non_null(bucket);
   pthread_mutex_init(&bucket->s3.lock, NULL);
   bucket->server = url_server_start("", 0, answer, bucket);
@@ -62,12 +65,10 @@ static int open_bucket(void **state) {
       "AWS_SESSION_TOKEN",   "AWS_PROFILE", "AWS_CONFIG_FILE",    "AWS_SHARED_CREDENTIALS_FILE",
       "AWS_ENDPOINT_URL_S3", "AWS_REGION",  "AWS_DEFAULT_REGION", "http_proxy"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) unsetenv(others[i]);
-  *state = bucket;
   return 0;
 }
 
-static int close_bucket(void **state) {
-  Bucket *bucket = *state;
+static int close_bucket(void **state UNUSED) {
   url_server_stop(bucket->server);
   url_bucket_clear(&bucket->s3);
   pthread_mutex_destroy(&bucket->s3.lock);
@@ -75,20 +76,22 @@ static int close_bucket(void **state) {
   return 0;
 }
 
+#define TEST(name) TEST_CASE_WITH(name, open_bucket, close_bucket)
+
 /* False if this libcurl is too old to sign: the message must say so. */
-static bool open_writer_with(umemS3 *place, char const *mode, umemUrlOptions const *url) {
+static bool open_writer_with(char const *mode, umemUrlOptions const *url) {
   umemS3Options options = UMEM_S3_OPTIONS_INIT;
   options.part = part_size, options.url = url;
-  if (umemS3_ctor_with(place, "s3://bucket/key", mode, &options) == umemOK) return true;
+  if (umemS3_ctor_with(&place, "s3://bucket/key", mode, &options) == umemOK) return true;
   assert_int_equal(umem_thread_status(), umemNotSupportedError);
   assert_non_null(strstr(umem_thread_message(), "libcurl"));
   return false;
 }
 
-static bool open_writer(umemS3 *place, char const *mode) {
+static bool open_writer(char const *mode) {
   umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
   url.connections = 3, url.retries = 1;
-  return open_writer_with(place, mode, &url);
+  return open_writer_with(mode, &url);
 }
 
 static unsigned char *make_bytes(size_t size) {
@@ -98,24 +101,28 @@ static unsigned char *make_bytes(size_t size) {
   return bytes;
 }
 
-static umemStatusType write_bytes(umemS3 *place, uintptr_t adr, void const *bytes, size_t size) {
-  umemHost host;
+static umemStatusType write_bytes(uintptr_t adr, void const *bytes, size_t size) {
+  SCOPED(umem_dtor) umemHost host;
   umemHost_ctor(&host);
-  umemStatusType status = umem_copy_to(&host, (uintptr_t)bytes, place, adr, size);
-  umem_dtor(&host);
-  return status;
+  return umem_copy_to(&host, (uintptr_t)bytes, &place, adr, size);
 }
 
-static umemStatusType end(umemS3 *place) {
+static umemStatusType end(void) {
   uint64_t before = umem_thread_failures();
-  umem_dtor(place);
+  umem_dtor(&place);
   return umem_thread_failures() == before ? umemOK : umem_thread_status();
+}
+
+/* The upload ends, and the bucket has these bytes. */
+static void end_with_object(void const *bytes, size_t size) {
+  assert_int_equal(end(), umemOK);
+  assert_int_equal(bucket->s3.object_size, size);
+  assert_memory_equal(bucket->s3.object, bytes, size);
 }
 
 /* ---- writing ---- */
 
 typedef struct Share {
-  umemS3 *place;
   unsigned char const *bytes;
   size_t from, to;
 } Share;
@@ -125,52 +132,38 @@ static void *write_share(void *data) {
   size_t const piece = 300 << 10;
   for (size_t at = share->from; at < share->to; at += piece) {
     size_t size = share->to - at < piece ? share->to - at : piece;
-    if (write_bytes(share->place, at, share->bytes + at, size) != umemOK) return (void *)1;
+    if (write_bytes(at, share->bytes + at, size) != umemOK) return (void *)1;
   }
   return NULL;
 }
 
-TEST_CASE_WITH(threads_write_one_object, open_bucket, close_bucket) {
+TEST(threads_write_one_object) {
   enum { threads = 3 };
-  Bucket *bucket = *state;
-  umemS3 place;
   size_t const size = 6 * part_size + 12345;
-  if (!open_writer(&place, "w")) return;
-  unsigned char *bytes = make_bytes(size);
+  if (!open_writer("w")) return;
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
-  pthread_t running[threads];
   Share shares[threads];
-  for (size_t i = 0; i < threads; i++) {
-    shares[i] = (Share){&place, bytes, size / threads * i,
-                        i + 1 < threads ? size / threads * (i + 1) : size};
-    assert_int_equal(pthread_create(&running[i], NULL, write_share, &shares[i]), 0);
-  }
-  for (size_t i = 0; i < threads; i++) {
-    void *failed;
-    pthread_join(running[i], &failed);
-    assert_null(failed);
-  }
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, size);
-  assert_memory_equal(bucket->s3.object, bytes, size);
+  for (size_t i = 0; i < threads; i++)
+    shares[i] =
+        (Share){bytes, size / threads * i, i + 1 < threads ? size / threads * (i + 1) : size};
+  run_at_once(threads, write_share, shares, sizeof *shares);
+  end_with_object(bytes, size);
   assert_int_equal(bucket->s3.begun, 1);
   assert_int_equal(bucket->s3.completed, 1);
   assert_int_equal(bucket->s3.aborted, 0);
-  free(bytes);
 }
 
 /* Senders read its whole parts, which are on the server when it returns. */
-TEST_CASE_WITH(a_long_write_lends_its_bytes, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_long_write_lends_its_bytes) {
   size_t const head = 16, size = 4 * part_size + 100;
-  if (!open_writer(&place, "w")) return;
+  if (!open_writer("w")) return;
   unsigned char *bytes = make_bytes(head + size), *lent = malloc(size);
   assert_int_equal(umem_alloc(&place, head), 0);
   assert_int_equal(umem_alloc(&place, size), head);
-  assert_int_equal(write_bytes(&place, 0, bytes, head), umemOK);
+  assert_int_equal(write_bytes(0, bytes, head), umemOK);
   memcpy(lent, bytes + head, size);
-  assert_int_equal(write_bytes(&place, head, lent, size), umemOK);
+  assert_int_equal(write_bytes(head, lent, size), umemOK);
   pthread_mutex_lock(&bucket->s3.lock);
   assert_in_range(bucket->s3.puts, 3, 4);
   pthread_mutex_unlock(&bucket->s3.lock);
@@ -179,16 +172,12 @@ TEST_CASE_WITH(a_long_write_lends_its_bytes, open_bucket, close_bucket) {
   assert_int_equal(umem_set(&place, head + part_size, 1, 1), umemNotSupportedError); /* is sent */
   umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, head + size);
-  assert_memory_equal(bucket->s3.object, bytes, head + size);
+  end_with_object(bytes, head + size);
   free(bytes);
 }
 
-TEST_CASE_WITH(a_short_object_is_one_request, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
-  if (!open_writer(&place, "wb")) return;
+TEST(a_short_object_is_one_request) {
+  if (!open_writer("wb")) return;
   assert_int_equal(umem_alloc(&place, 5), 0);
   assert_int_equal(umem_alloc(&place, 3), 16);
   assert_int_equal(umem_set(&place, 0, 'a', 5), umemOK);
@@ -197,16 +186,12 @@ TEST_CASE_WITH(a_short_object_is_one_request, open_bucket, close_bucket) {
   umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
   assert_int_equal(umem_set(&place, 0, 'a', 5), umemNotSupportedError);
-  assert_int_equal(end(&place), umemOK);
+  end_with_object("aaaaa\0\0\0\0\0\0\0\0\0\0\0bbb", 19);
   assert_int_equal(bucket->s3.puts, 1);
-  assert_int_equal(bucket->s3.object_size, 19);
-  assert_memory_equal(bucket->s3.object, "aaaaa\0\0\0\0\0\0\0\0\0\0\0bbb", 19);
 }
 
-TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
-  if (!open_writer(&place, "w")) return;
+TEST(blocks_of_an_object_are_checked) {
+  if (!open_writer("w")) return;
   uintptr_t one = umem_alloc(&place, 100), two = umem_aligned_alloc(&place, 4096, 8);
   assert_int_equal(two, 4096);
   umem_free(&place, one);
@@ -220,7 +205,7 @@ TEST_CASE_WITH(blocks_of_an_object_are_checked, open_bucket, close_bucket) {
   assert_int_equal(umem_realloc(&place, two, 8, 16), UINTPTR_MAX);
   assert_int_equal(umemS3_abandon(&place), umemOK);
   assert_int_equal(umem_set(&place, two, 0, 1), umemNotSupportedError);
-  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(end(), umemOK);
   assert_int_equal(bucket->s3.puts + bucket->s3.begun, 0);
 }
 
@@ -252,23 +237,19 @@ static bool answer_by_halves(void *user, UrlRequest *request) {
 }
 
 /* More pieces arrive at a time than there are buffers for parts: each is written as a whole. */
-TEST_CASE_WITH(an_object_of_a_web_server_arrives_whole, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
+TEST(an_object_of_a_web_server_arrives_whole) {
   size_t const size = web_parts * part_size;
   umemUrlOptions few = UMEM_URL_OPTIONS_INIT, many = UMEM_URL_OPTIONS_INIT;
   umemUrl url;
-  umemS3 place;
   few.connections = 1, many.connections = web_parts, many.piece = part_size;
-  if (!open_writer_with(&place, "w", &few)) return;
+  if (!open_writer_with("w", &few)) return;
   Web web = {.bytes = make_bytes(size)};
   UrlServer *server = url_server_start(web.bytes, size, answer_by_halves, &web);
   assert_int_equal(umemUrl_ctor(&url, url_server_url(server), &many), umemOK);
   assert_int_equal(umem_alloc(&place, size), 0);
   if (umem_copy_to(&url, 0, &place, 0, size) != umemOK) fail_msg("%s", umem_thread_message());
   assert_int_equal(web.begun, web_parts);
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, size);
-  assert_memory_equal(bucket->s3.object, web.bytes, size);
+  end_with_object(web.bytes, size);
   umem_dtor(&url);
   url_server_stop(server);
   free(web.bytes);
@@ -283,103 +264,74 @@ typedef struct Failure {
 } Failure;
 
 /* One part or the begin or the end fails for good: no object, and nothing is left. */
-static void expect_no_object(Bucket *bucket, Failure const *failure) {
-  umemS3 place;
+static void expect_no_object(Failure const *failure) {
   size_t const size = 3 * part_size;
-  if (!open_writer(&place, "w")) return;
+  if (!open_writer("w")) return;
   bucket->fails = failure->fails, bucket->status = failure->status, bucket->failures = 1000;
-  unsigned char *bytes = make_bytes(size);
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
-  write_bytes(&place, 0, bytes, size); /* may be over before the server fails */
-  assert_int_equal(end(&place), umemIOError);
+  write_bytes(0, bytes, size); /* may be over before the server fails */
+  assert_int_equal(end(), umemIOError);
   assert_null(bucket->s3.object);
   assert_int_equal(bucket->s3.aborted, failure->aborted);
-  free(bytes);
 }
 
-static Failure const refused_begin = {"POST ?uploads", 403, 0},
-                     refused_part = {"PUT ?partNumber=2", 400, 1},
-                     broken_part = {"PUT ?partNumber=2", 0, 1},
-                     refused_end = {"POST ?uploadId", 200, 1},
-                     failing_part = {"PUT ?partNumber=1", 503, 1};
-
-TEST_CASE_WITH(a_refused_upload_makes_no_object, open_bucket, close_bucket) {
-  expect_no_object(*state, &refused_begin);
+/* Refused where it begins, at a part, by an error in a good answer, and for good; and cut. */
+TEST(a_failing_upload_makes_no_object) {
+  static Failure const failures[] = {{"POST ?uploads", 403, 0},
+                                     {"PUT ?partNumber=2", 400, 1},
+                                     {"PUT ?partNumber=2", 0, 1},
+                                     {"POST ?uploadId", 200, 1},
+                                     {"PUT ?partNumber=1", 503, 1}};
+  for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+    expect_no_object(&failures[i]);
+    close_bucket(state);
+    open_bucket(state);
+  }
 }
 
 typedef struct LongWrite {
-  umemS3 *place;
   unsigned char const *bytes;
   uintptr_t adr;
-  umemStatusType status;
 } LongWrite;
 
-static void *write_long(void *data) {
-  LongWrite *write = data;
-  write->status = write_bytes(write->place, write->adr, write->bytes, 3 * part_size);
-  return NULL;
+static void *fail_long_write(void *data) {
+  LongWrite const *write = data;
+  return write_bytes(write->adr, write->bytes, 3 * part_size) == umemIOError ? NULL : data;
 }
 
 /* Two threads lend their parts, of which none is sent: no write may say that it was. */
-TEST_CASE_WITH(a_refused_upload_fails_each_write, open_bucket, close_bucket) {
+TEST(a_refused_upload_fails_each_write) {
   enum { threads = 2, rounds = 30 };
-  Bucket *bucket = *state;
-  unsigned char *bytes = make_bytes(3 * part_size);
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(3 * part_size);
   bucket->fails = "POST ?uploads", bucket->status = 403, bucket->failures = UINT_MAX;
   for (unsigned round = 0; round < rounds; round++) {
-    umemS3 place;
-    pthread_t running[threads];
     LongWrite writes[threads];
-    if (!open_writer(&place, "w")) break;
+    if (!open_writer("w")) break;
     for (size_t i = 0; i < threads; i++)
-      writes[i] = (LongWrite){&place, bytes, umem_alloc(&place, 3 * part_size), umemOK};
+      writes[i] = (LongWrite){bytes, umem_alloc(&place, 3 * part_size)};
     umem_alloc(&place, 1);
-    for (size_t i = 0; i < threads; i++)
-      assert_int_equal(pthread_create(&running[i], NULL, write_long, &writes[i]), 0);
-    for (size_t i = 0; i < threads; i++) {
-      pthread_join(running[i], NULL);
-      assert_int_equal(writes[i].status, umemIOError);
-    }
-    assert_int_equal(end(&place), umemIOError);
+    run_at_once(threads, fail_long_write, writes, sizeof *writes);
+    assert_int_equal(end(), umemIOError);
   }
   assert_null(bucket->s3.object);
-  free(bytes);
-}
-TEST_CASE_WITH(a_refused_part_makes_no_object, open_bucket, close_bucket) {
-  expect_no_object(*state, &refused_part);
-}
-TEST_CASE_WITH(a_cut_part_makes_no_object, open_bucket, close_bucket) {
-  expect_no_object(*state, &broken_part);
-}
-TEST_CASE_WITH(a_part_that_always_fails_makes_no_object, open_bucket, close_bucket) {
-  expect_no_object(*state, &failing_part);
-}
-TEST_CASE_WITH(an_error_in_a_good_answer_makes_no_object, open_bucket, close_bucket) {
-  expect_no_object(*state, &refused_end);
 }
 
-TEST_CASE_WITH(a_part_is_sent_again, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_part_is_sent_again) {
   size_t const size = 2 * part_size + 1;
-  if (!open_writer(&place, "w")) return;
+  if (!open_writer("w")) return;
   bucket->fails = "PUT ?partNumber=2", bucket->status = 503, bucket->failures = 1;
-  unsigned char *bytes = make_bytes(size);
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
-  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, size);
-  assert_memory_equal(bucket->s3.object, bytes, size);
-  free(bytes);
+  assert_int_equal(write_bytes(0, bytes, size), umemOK);
+  end_with_object(bytes, size);
 }
 
-TEST_CASE_WITH(unwritten_bytes_make_no_object, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
-  if (!open_writer(&place, "w")) return;
+TEST(unwritten_bytes_make_no_object) {
+  if (!open_writer("w")) return;
   assert_int_equal(umem_calloc(&place, 3 * part_size, 1), 0);
   assert_int_equal(umem_set(&place, 0, 1, 2 * part_size), umemOK);
-  assert_int_equal(end(&place), umemIOError);
+  assert_int_equal(end(), umemIOError);
   assert_non_null(
       strstr(umem_thread_message(), "5242880 of its 15728640 bytes were never written"));
   assert_null(bucket->s3.object);
@@ -387,28 +339,23 @@ TEST_CASE_WITH(unwritten_bytes_make_no_object, open_bucket, close_bucket) {
 }
 
 /* The answer of the completion is lost, and there is no upload any more. Whose object is there? */
-static void complete_twice(Bucket *bucket, bool does, umemStatusType wanted) {
-  umemS3 place;
+static void complete_twice(bool does, umemStatusType wanted) {
   size_t const size = 3 * part_size;
-  if (!open_writer(&place, "w")) return;
+  if (!open_writer("w")) return;
   unsigned char *bytes = make_bytes(size), *older = make_bytes(size);
   url_bucket_take(&bucket->s3, older, size);
   strcpy(bucket->s3.object_mark, "0123456789abcdef0123456789abcdef");
   bucket->fails = "POST ?uploadId", bucket->status = 404, bucket->failures = 1000;
   bucket->word = "NoSuchUpload", bucket->does = does;
   assert_int_equal(umem_alloc(&place, size), 0);
-  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
-  assert_int_equal(end(&place), wanted);
+  assert_int_equal(write_bytes(0, bytes, size), umemOK);
+  assert_int_equal(end(), wanted);
   if (wanted != umemOK) assert_non_null(strstr(umem_thread_message(), "NoSuchUpload"));
   free(bytes);
 }
 
-TEST_CASE_WITH(an_object_that_was_made_by_a_lost_request_is_found, open_bucket, close_bucket) {
-  complete_twice(*state, true, umemOK);
-}
-TEST_CASE_WITH(an_older_object_of_this_length_is_not_taken_for_it, open_bucket, close_bucket) {
-  complete_twice(*state, false, umemIOError);
-}
+TEST(an_object_that_was_made_by_a_lost_request_is_found) { complete_twice(true, umemOK); }
+TEST(an_older_object_of_this_length_is_not_taken_for_it) { complete_twice(false, umemIOError); }
 
 /* ---- a silent server: the program cancels ---- */
 
@@ -427,12 +374,12 @@ static double seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void make_silent(Bucket *bucket, char const *fails) {
+static void make_silent(char const *fails) {
   bucket->fails = fails, bucket->status = 503, bucket->failures = 1000;
   __atomic_store_n(&bucket->silent, 1, __ATOMIC_RELAXED);
 }
 
-static void make_good(Bucket *bucket) {
+static void make_good(void) {
   pthread_mutex_lock(&bucket->s3.lock);
   bucket->failures = 0;
   pthread_mutex_unlock(&bucket->s3.lock);
@@ -440,36 +387,31 @@ static void make_good(Bucket *bucket) {
 }
 
 /* Its parts, which are lent, may be written again: the upload goes on. */
-TEST_CASE_WITH(a_long_write_to_a_silent_server_is_cancelled, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_long_write_to_a_silent_server_is_cancelled) {
   Patience patience = {.until = 3};
   size_t const size = 5 * part_size + 7;
-  if (!open_writer(&place, "w")) return;
-  make_silent(bucket, "PUT ?partNumber=2");
+  if (!open_writer("w")) return;
+  make_silent("PUT ?partNumber=2");
   unsigned char *bytes = make_bytes(size), *lent = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
   umem_set_wait_hook(ask, &patience);
   double begin = seconds();
-  assert_int_equal(write_bytes(&place, 0, lent, size), umemCancelledError);
+  assert_int_equal(write_bytes(0, lent, size), umemCancelledError);
   assert_true(seconds() - begin < 10);
   umem_set_wait_hook(NULL, NULL);
   memset(lent, 0, size);
   free(lent);
   assert_in_range(patience.asked, 4, 5);
   umem_clear_status(&place);
-  make_good(bucket);
-  assert_int_equal(write_bytes(&place, part_size, bytes + part_size, part_size), umemOK);
+  make_good();
+  assert_int_equal(write_bytes(part_size, bytes + part_size, part_size), umemOK);
   for (size_t part = 0; part < 6; part++) { /* those that the call had not yet begun */
     size_t const at = part * part_size, rest = size - at;
-    umemStatusType status =
-        write_bytes(&place, at, bytes + at, rest < part_size ? rest : part_size);
+    umemStatusType status = write_bytes(at, bytes + at, rest < part_size ? rest : part_size);
     assert_true(status == umemOK || status == umemNotSupportedError); /* is sent */
     umem_clear_status(&place);
   }
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, size);
-  assert_memory_equal(bucket->s3.object, bytes, size);
+  end_with_object(bytes, size);
   assert_int_equal(bucket->s3.begun, 1);
   free(bytes);
 }
@@ -485,107 +427,94 @@ static bool count_reports(void *user, size_t done, size_t total) {
   return ++reports->count < reports->most;
 }
 
-static umemStatusType write_in_steps(umemS3 *place, void const *bytes, size_t size,
-                                     Reports *reports) {
+static umemStatusType write_in_steps(void const *bytes, size_t size, Reports *reports) {
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
   options.progress = count_reports, options.user = reports, options.step = part_size;
   umemHost host;
   umemHost_ctor(&host);
-  umemStatusType status = umem_copy_to_with(&host, (uintptr_t)bytes, place, 0, size, &options);
+  umemStatusType status = umem_copy_to_with(&host, (uintptr_t)bytes, &place, 0, size, &options);
   umem_dtor(&host);
   return status;
 }
 
 /* A copy in steps, which are shorter than what is lent, is lent as a whole. */
-TEST_CASE_WITH(a_long_write_reports_what_was_sent, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_long_write_reports_what_was_sent) {
   umemUrlOptions url = UMEM_URL_OPTIONS_INIT;
   url.connections = 6, url.retries = 1;
   size_t const size = 8 * part_size;
-  if (!open_writer_with(&place, "w", &url)) return;
+  if (!open_writer_with("w", &url)) return;
   unsigned char *bytes = make_bytes(size);
-  make_silent(bucket, "PUT ?partNumber");
+  make_silent("PUT ?partNumber");
   Reports reports = {.most = 4};
   assert_int_equal(umem_alloc(&place, size), 0);
-  umemStatusType status = write_in_steps(&place, bytes, size, &reports);
-  end(&place);
-  make_good(bucket);
+  umemStatusType status = write_in_steps(bytes, size, &reports);
+  end();
+  make_good();
   assert_int_equal(status, umemCancelledError);
   assert_int_equal(reports.last, 0);
-  assert_true(open_writer_with(&place, "w", &url));
+  assert_true(open_writer_with("w", &url));
   assert_int_equal(umem_alloc(&place, size), 0);
   reports = (Reports){.most = 1000};
-  assert_int_equal(write_in_steps(&place, bytes, size, &reports), umemOK);
+  assert_int_equal(write_in_steps(bytes, size, &reports), umemOK);
   assert_in_range(reports.count, 9, 999); /* 0, each of 8 steps, and some again meanwhile */
   assert_int_equal(reports.last, size);
-  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(end(), umemOK);
   assert_memory_equal(bucket->s3.object, bytes, size);
   free(bytes);
 }
 
 /* No sender is asked, and a buffer keeps its bytes. */
-TEST_CASE_WITH(a_write_that_waits_for_a_buffer_is_cancelled, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_write_that_waits_for_a_buffer_is_cancelled) {
   Patience patience = {.until = 1};
   umemStatusType status = umemOK;
   size_t const size = 12 * part_size, piece = part_size / 2;
   size_t done = 0;
-  if (!open_writer(&place, "w")) return;
-  make_silent(bucket, "PUT ?partNumber");
-  unsigned char *bytes = make_bytes(size);
+  if (!open_writer("w")) return;
+  make_silent("PUT ?partNumber");
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
   umem_set_wait_hook(ask, &patience);
   for (; done < size && status == umemOK; done += piece)
-    status = write_bytes(&place, done, bytes + done, piece);
+    status = write_bytes(done, bytes + done, piece);
   assert_int_equal(status, umemCancelledError);
   assert_int_equal(done, 7 * part_size + piece); /* of 3 in flight, and 4 more */
   double begin = seconds();
-  assert_int_equal(end(&place), umemIOError); /* because of the failure */
+  assert_int_equal(end(), umemIOError); /* because of the failure */
   umem_set_wait_hook(NULL, NULL);
   assert_true(seconds() - begin < 10); /* not the time limit of a silent server */
-  make_good(bucket);
+  make_good();
   assert_null(bucket->s3.object);
   assert_int_equal(bucket->s3.aborted, 1);
-  free(bytes);
 }
 
 /* The end of an upload waits for no server that was silent. */
-TEST_CASE_WITH(a_flush_is_cancelled_and_may_be_tried_again, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(a_flush_is_cancelled_and_may_be_tried_again) {
   Patience patience = {.until = 2};
   size_t const size = 2 * part_size + 7;
-  if (!open_writer(&place, "w")) return;
-  make_silent(bucket, "P");
-  unsigned char *bytes = make_bytes(size);
+  if (!open_writer("w")) return;
+  make_silent("P");
+  SCOPED(free_bytes) unsigned char *bytes = make_bytes(size);
   assert_int_equal(umem_alloc(&place, size), 0);
-  assert_int_equal(write_bytes(&place, 0, bytes, size), umemOK);
+  assert_int_equal(write_bytes(0, bytes, size), umemOK);
   umem_set_wait_hook(ask, &patience);
   assert_int_equal(umem_flush(&place), umemCancelledError);
   umem_set_wait_hook(NULL, NULL);
   umem_clear_status(&place);
-  make_good(bucket);
+  make_good();
   /* The last part is as short as it is: a further block would make it longer. */
   assert_int_equal(umem_alloc(&place, part_size), UINTPTR_MAX);
   assert_int_equal(umem_get_status(&place), umemNotSupportedError);
   umem_clear_status(&place);
   assert_int_equal(umem_flush(&place), umemOK);
-  assert_int_equal(end(&place), umemOK);
-  assert_int_equal(bucket->s3.object_size, size);
-  assert_memory_equal(bucket->s3.object, bytes, size);
-  free(bytes);
+  end_with_object(bytes, size);
 }
 
-TEST_CASE_WITH(an_earlier_failure_makes_no_object, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
-  if (!open_writer(&place, "w")) return;
+TEST(an_earlier_failure_makes_no_object) {
+  if (!open_writer("w")) return;
   assert_int_equal(umem_alloc(&place, 5), 0);
   assert_int_equal(umem_set(&place, 0, 'a', 5), umemOK);
   assert_int_equal(umem_set(&place, 3, 'a', 5), umemIndexError); /* its bytes are missing */
-  assert_int_equal(end(&place), umemIOError);
+  assert_int_equal(end(), umemIOError);
   assert_non_null(strstr(umem_thread_message(), "because of an earlier failure"));
   assert_int_equal(bucket->s3.puts, 0);
 }
@@ -624,7 +553,7 @@ TEST_CASE(marks_count_each_byte_once) {
 /* ---- parts ---- */
 
 TEST_CASE(parts_and_the_gaps_between_blocks) {
-  umemHost host;
+  SCOPED(umem_dtor) umemHost host;
   size_t const size = 1 << 20;
   bool full;
   umemHost_ctor(&host);
@@ -663,15 +592,12 @@ TEST_CASE(parts_and_the_gaps_between_blocks) {
   assert_false(full);
   assert_int_equal(umem_thread_status(), umemNotSupportedError);
   umemS3Parts_end(&parts);
-  umem_dtor(&host);
 }
 
 /* A buffer that has had other bytes before. */
-TEST_CASE_WITH(bytes_that_nothing_has_written_are_zero, open_bucket, close_bucket) {
-  Bucket *bucket = *state;
-  umemS3 place;
+TEST(bytes_that_nothing_has_written_are_zero) {
   unsigned puts = 0;
-  if (!open_writer(&place, "w")) return;
+  if (!open_writer("w")) return;
   assert_int_equal(umem_alloc(&place, 2 * part_size + 3), 0);
   assert_int_equal(umem_set(&place, 0, 'x', part_size), umemOK);
   while (!puts) {
@@ -683,7 +609,7 @@ TEST_CASE_WITH(bytes_that_nothing_has_written_are_zero, open_bucket, close_bucke
   usleep(100 * 1000); /* the sender has the answer */
   assert_int_equal(umem_set(&place, part_size + 7, 'y', 2), umemOK);
   assert_int_equal(umem_flush(&place), umemOK);
-  assert_int_equal(end(&place), umemOK);
+  assert_int_equal(end(), umemOK);
   assert_int_equal(bucket->s3.object_size, 2 * part_size + 3);
   for (size_t i = 0; i < bucket->s3.object_size; i++) {
     bool y = i == part_size + 7 || i == part_size + 8;
@@ -705,7 +631,7 @@ static void expect_url(umemS3Options const *options, char const *name, char cons
   umemS3Config_clear(&config);
 }
 
-TEST_CASE_WITH(urls_of_requests, open_bucket, close_bucket) {
+TEST(urls_of_requests) {
   umemS3Options options = UMEM_S3_OPTIONS_INIT;
   options.endpoint = "http://127.0.0.1:9000/";
   expect_url(&options, "s3://bucket/a b/%3F", "http://127.0.0.1:9000/bucket/a%20b/%3F");
@@ -730,7 +656,7 @@ TEST_CASE_WITH(urls_of_requests, open_bucket, close_bucket) {
   expect_url(&options, NULL, NULL);
 }
 
-TEST_CASE_WITH(only_hosts_that_are_allowed, open_bucket, close_bucket) {
+TEST(only_hosts_that_are_allowed) {
   umemOpenOptions allowed = UMEM_OPEN_OPTIONS_INIT;
   assert_null(umem_open_with("s3://bucket/key", &allowed));
   assert_int_equal(umem_thread_status(), umemValueError);
@@ -740,19 +666,18 @@ TEST_CASE_WITH(only_hosts_that_are_allowed, open_bucket, close_bucket) {
     assert_non_null(strstr(umem_thread_message(), "not allowed"));
   allowed.hosts = "127.0.0.1:*";
   char host[32];
-  snprintf(host, sizeof host, "127.0.0.1:%u", url_server_port(((Bucket *)*state)->server));
+  snprintf(host, sizeof host, "127.0.0.1:%u", url_server_port(bucket->server));
   allowed.hosts = host;
-  void *place = umem_open_with("s3://bucket/key#mode=w", &allowed);
-  if (!place) assert_int_equal(umem_thread_status(), umemNotSupportedError);
-  assert_int_equal(umem_close(place), umemOK);
+  void *opened = umem_open_with("s3://bucket/key#mode=w", &allowed);
+  if (!opened) assert_int_equal(umem_thread_status(), umemNotSupportedError);
+  assert_int_equal(umem_close(opened), umemOK);
 }
 
-TEST_CASE_WITH(lengths_that_no_object_can_have, open_bucket, close_bucket) {
+TEST(lengths_that_no_object_can_have) {
   uint64_t const most = 10000 * UMEM_S3_PART_MOST;
   uint64_t const lengths[] = {0, most, most + 1, UINT64_MAX - 5000, UINT64_MAX};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     umemS3Options options = UMEM_S3_OPTIONS_INIT;
-    umemS3 place;
     options.length = lengths[i], options.anonymous = 1;
     umemStatusType status = umemS3_ctor_with(&place, "s3://bucket/key", "w", &options);
     if (status == umemNotSupportedError) return; /* there is no libcurl */
@@ -782,7 +707,7 @@ static bool read_file(char const *path, char const *bytes, size_t size) {
   return good;
 }
 
-TEST_CASE_WITH(changed_files_are_read_or_refused_without_showing_keys, open_bucket, close_bucket) {
+TEST(changed_files_are_read_or_refused_without_showing_keys) {
   char path[PATH_MAX], text[sizeof good_file];
   temporary_name(path, sizeof path);
   setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1);

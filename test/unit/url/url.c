@@ -2,14 +2,14 @@
 #include "url_help.h"
 
 #include "child.h"
+#include "workers.h"
 
 #include <time.h>
 
 /* ---- what is there ---- */
 
 TEST(the_object_is_read) {
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_get_info(&url, &info));
   assert_int_equal(info.capacity, object_size);
@@ -24,8 +24,7 @@ TEST(the_object_is_read) {
 
 TEST(a_long_copy_is_many_requests) {
   options.piece = 1 << 20;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_read(0, object_size);
   umemUrlStats stats = UMEM_URL_STATS_INIT;
   assert_ok(umemUrl_stats(&url, &stats));
@@ -41,8 +40,7 @@ TEST(a_long_copy_is_many_requests) {
 TEST(no_more_than_the_wanted_requests_are_in_flight) {
   options.piece = 64 << 10;
   options.connections = 3;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_read(0, object_size);
   assert_in_range(url_server_most(server), 1, 3);
 }
@@ -50,7 +48,7 @@ TEST(no_more_than_the_wanted_requests_are_in_flight) {
 /* By four threads. *had: of so many connections, *most: at most busy at a time. */
 static void read_long_copy(unsigned connections, unsigned *had, unsigned *most) {
   size_t const size = 40 << 20;
-  unsigned char *all = malloc(size), *to = malloc(size);
+  SCOPED(free_bytes) unsigned char *all = malloc(size), *to = malloc(size);
   assert_non_null(all);
   assert_non_null(to);
   for (size_t i = 0; i < size; i++) all[i] = (unsigned char)(i >> 7);
@@ -64,10 +62,7 @@ static void read_long_copy(unsigned connections, unsigned *had, unsigned *most) 
   *most = url_server_most(server);
   assert_ok(umem_set_threads(0));
   umem_dtor(&url);
-  url_server_stop(server);
-  server = NULL;
-  free(all);
-  free(to);
+  end_server();
 }
 
 TEST(nor_if_several_threads_read_a_long_copy) {
@@ -79,7 +74,7 @@ TEST(nor_if_several_threads_read_a_long_copy) {
 /* Longer than a cache, past which it goes: no byte beside it changes. */
 TEST(a_long_copy_goes_to_any_address) {
   size_t const size = (size_t)5 << 20, zone = 64;
-  unsigned char *all = malloc(size), *to = malloc(size + 3 * zone);
+  SCOPED(free_bytes) unsigned char *all = malloc(size), *to = malloc(size + 3 * zone);
   assert_non_null(all);
   assert_non_null(to);
   for (size_t i = 0; i < size; i++) all[i] = (unsigned char)(i * 2654435761u >> 11);
@@ -96,8 +91,6 @@ TEST(a_long_copy_goes_to_any_address) {
   umem_dtor(&url);
   url_server_stop(server);
   server = NULL;
-  free(all);
-  free(to);
 }
 
 static bool time_stands; /* atomic */
@@ -121,8 +114,7 @@ TEST(the_threads_of_a_long_copy_share_its_connections) {
 }
 
 TEST(reads_past_the_end_are_refused) {
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_failed(read_bytes(object_size, 1), umemIndexError, "past the end of");
   assert_failed(umem_copy_to(&url, 1, &host, (uintptr_t)got, object_size), umemIndexError,
                 "read of 3000000 bytes at 1 past the end of http://127.0.0.1");
@@ -142,8 +134,7 @@ TEST(an_empty_object_has_no_bytes) {
 
 TEST(blocks_are_where_a_file_has_them) {
   umemFile file;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   size_t const sizes[] = {1000, 1, 70000, 16, 31};
   uintptr_t blocks[5];
@@ -161,8 +152,7 @@ TEST(blocks_are_where_a_file_has_them) {
 }
 
 TEST(blocks_end_with_the_object) {
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_int_equal(umem_alloc(&url, object_size + 1), UINTPTR_MAX);
   assert_failed(umem_thread_status(), umemMemoryError, "has 3000000 bytes and is only read");
   uintptr_t all = umem_alloc(&url, object_size);
@@ -176,8 +166,7 @@ TEST(blocks_end_with_the_object) {
 }
 
 TEST(writes_are_refused) {
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   uintptr_t adr = umem_alloc(&url, 100);
   char const words[] = "is not writable";
   assert_failed(umem_set(&url, adr, 1, 100), umemNotSupportedError, words);
@@ -189,23 +178,20 @@ TEST(writes_are_refused) {
 /* ---- other targets, lists, items ---- */
 
 TEST(a_file_gets_the_bytes) {
-  umemFile file;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  SCOPED(umem_dtor) umemFile file;
+  serve(NULL, NULL);
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, object_size);
   assert_ok(umem_copy_to(&url, 0, &file, adr, object_size));
   assert_ok(umem_copy_to(&file, adr, &host, (uintptr_t)got, object_size));
   assert_memory_equal(got, object, object_size);
-  umem_dtor(&file);
 }
 
 /* Neighbours are one request, and so are those with a small gap. */
 TEST(a_list_is_few_requests) {
   enum { count = 100, size = 1000 };
   umemCopyItem items[count];
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   for (size_t i = 0; i < count; i++) {
     size_t from = i < 50 ? i * 2 * size : 1000000 + i * size; /* with gaps, and without */
     size_t k = i * 37 % count;                                /* in no order */
@@ -221,8 +207,7 @@ TEST(a_list_is_few_requests) {
 
 TEST(runs_that_are_far_are_requests_of_their_own) {
   umemCopyItem items[20];
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   for (size_t i = 0; i < 20; i++)
     items[i] = (umemCopyItem){&url, i * 100000, &host, (uintptr_t)got + i * 100000, 10};
   assert_ok(umem_copy_many(items, 20, NULL));
@@ -240,8 +225,7 @@ TEST(a_column_is_read_with_the_gaps) {
                        .extents = extents,
                        .src_strides = from,
                        .dst_strides = to};
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_ok(umem_copy_strided(&url, 16, &host, (uintptr_t)got, &layout));
   for (size_t i = 0; i < rows; i++)
     assert_memory_equal(got + i * item, object + 16 + i * row, item);
@@ -249,8 +233,7 @@ TEST(a_column_is_read_with_the_gaps) {
 }
 
 TEST(a_transfer_goes_on_beside_the_program) {
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   umemTransfer *transfer = NULL;
   assert_ok(umem_start(&url, 0, &host, (uintptr_t)got, object_size, NULL, &transfer));
   assert_ok(umemTransfer_wait(transfer));
@@ -266,12 +249,9 @@ static bool count_reports(void *user, size_t done, size_t total) {
 
 TEST(a_copy_reports_how_far_it_is_and_can_be_cancelled) {
   int reports = 0;
-  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
-  steps.step = 1 << 20;
-  steps.progress = count_reports;
-  steps.user = &reports;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  umemCopyOptions steps = {
+      .size = sizeof steps, .step = 1 << 20, .progress = count_reports, .user = &reports};
+  serve(NULL, NULL);
   assert_int_equal(umem_copy_to_with(&url, 0, &host, (uintptr_t)got, object_size, &steps),
                    umemCancelledError);
   assert_int_equal(reports, 3);
@@ -301,15 +281,13 @@ static bool note_report(void *user, size_t done, size_t total) {
 }
 
 static umemStatusType read_long(Reports *reports, unsigned char *bytes) {
-  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
-  steps.step = 1 << 20;
-  steps.progress = note_report;
-  steps.user = reports;
+  umemCopyOptions steps = {
+      .size = sizeof steps, .step = 1 << 20, .progress = note_report, .user = reports};
   return umem_copy_to_with(&url, 0, &host, (uintptr_t)bytes, long_size, &steps);
 }
 
 TEST(a_long_copy_reports_and_has_many_requests_in_flight) {
-  unsigned char *bytes = malloc(long_size), *read = malloc(long_size);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(long_size), *read = malloc(long_size);
   for (size_t i = 0; i < long_size; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 9);
   server = url_server_start(bytes, long_size, serve_slowly, NULL);
   options.piece = 1 << 20;
@@ -328,193 +306,6 @@ TEST(a_long_copy_reports_and_has_many_requests_in_flight) {
   assert_in_range(some.last, 4 << 20, 16 << 20);
   assert_memory_equal(read, bytes, some.last);
   assert_in_range(url_server_requests(server) - before, 4, 16);
-  free(bytes);
-  free(read);
-}
-
-/* ---- a server that falls silent ---- */
-
-/* Answers the first request, which opens the object. */
-static bool serve_silence(void *user, UrlRequest *request) {
-  char byte;
-  if (!__atomic_fetch_add((int *)user, 1, __ATOMIC_RELAXED)) return url_serve(NULL, request);
-  ssize_t ignored = read(request->fd, &byte, 1); /* until the client gives up */
-  (void)ignored;
-  return false;
-}
-
-static bool end_third(void *user, size_t done, size_t total) {
-  (void)total;
-  assert_int_equal(done, 0);
-  return ++*(int *)user < 3;
-}
-
-TEST(a_copy_from_a_silent_server_can_be_cancelled) {
-  static unsigned char bytes[long_size]; /* the server uses these two until it ends */
-  static int requests;
-  int reports = 0;
-  unsigned char *read = malloc(long_size);
-  server = url_server_start(bytes, long_size, serve_silence, &requests);
-  assert_ok(open_url());
-  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
-  steps.progress = end_third;
-  steps.user = &reports;
-  steps.step = 1 << 20;
-  time_t begin = time(NULL);
-  assert_failed(umem_copy_to_with(&url, 0, &host, (uintptr_t)read, long_size, &steps),
-                umemCancelledError, "");
-  assert_int_equal(reports, 3);
-  umemTransfer *transfer = NULL;
-  assert_ok(umem_start(&url, 0, &host, (uintptr_t)read, long_size, NULL, &transfer));
-  umemTransfer_cancel(transfer);
-  assert_int_equal(umemTransfer_wait(transfer), umemCancelledError);
-  umemTransfer_release(transfer);
-  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
-  free(read);
-}
-
-/* Short copies and openings wait in other places. */
-
-static bool hear_nothing(void *user, UrlRequest *request) {
-  static int one = 1;
-  (void)user;
-  return serve_silence(&one, request);
-}
-
-static bool wait_twice(void *data) { return ++*(int *)data < 3; }
-
-TEST(a_short_copy_from_a_silent_server_can_be_cancelled) {
-  int requests = 0, reports = 0;
-  start(serve_silence, &requests);
-  assert_ok(open_url());
-  umemCopyOptions steps = UMEM_COPY_OPTIONS_INIT;
-  steps.progress = end_third;
-  steps.user = &reports;
-  time_t begin = time(NULL);
-  assert_failed(umem_copy_to_with(&url, 0, &host, (uintptr_t)got, 1000, &steps), umemCancelledError,
-                "cannot read http://127.0.0.1");
-  assert_int_equal(reports, 3);
-  umemTransfer *transfer = NULL;
-  assert_ok(umem_start(&url, 0, &host, (uintptr_t)got, 1000, NULL, &transfer));
-  while (__atomic_load_n(&requests, __ATOMIC_RELAXED) < 3)
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
-  umemTransfer_cancel(transfer);
-  assert_int_equal(umemTransfer_wait(transfer), umemCancelledError);
-  umemTransfer_release(transfer);
-  int calls = 0;
-  umem_set_wait_hook(wait_twice, &calls);
-  assert_failed(read_bytes(0, 1000), umemCancelledError, "cancelled");
-  assert_int_equal(calls, 3);
-  reports = calls = 0;
-  umemCopyItem const items[] = {{&url, 0, &host, (uintptr_t)got, 500},
-                                {&url, 600, &host, (uintptr_t)got + 600, 400}};
-  umemCopyManyOptions many = UMEM_COPY_MANY_OPTIONS_INIT;
-  calls = 0;
-  assert_failed(umem_copy_many(items, 2, &many), umemCancelledError, "cancelled");
-  assert_int_equal(calls, 3);
-  many.progress = end_third;
-  many.user = &reports;
-  assert_failed(umem_copy_many(items, 2, &many), umemCancelledError, "cancelled");
-  assert_true(reports == 3 && calls == 3);
-  umem_set_wait_hook(NULL, NULL);
-  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
-  url_server_stop(server);
-  server = NULL;
-}
-
-/* As Python's: it cancels in the thread of the program only. */
-static bool cancel_here(void *program) {
-  return !pthread_equal(pthread_self(), *(pthread_t *)program);
-}
-
-static umemStatusType stop_waiting(unsigned threads, size_t depth) {
-  umemBlocksOptions given = UMEM_BLOCKS_OPTIONS_INIT;
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
-  given.source = (umemRows){&url, 0, 4, 0};
-  given.count = object_size / 4;
-  given.place = &host;
-  given.rows = given.count / 2;
-  given.depth = depth;
-  assert_int_equal(umem_set_threads(threads), umemOK);
-  assert_int_equal(umemBlocks_ctor(&blocks, &given), umemOK);
-  assert_false(umemBlocks_next(&blocks, &block));
-  umemStatusType status = umemBlocks_end(&blocks);
-  assert_int_equal(umem_set_threads(0), umemOK);
-  return status;
-}
-
-TEST(blocks_of_a_silent_server_can_be_cancelled) {
-  int requests = 0;
-  pthread_t program = pthread_self();
-  start(serve_silence, &requests);
-  assert_ok(open_url());
-  umem_set_wait_hook(cancel_here, &program);
-  time_t begin = time(NULL);
-  for (unsigned threads = 1; threads <= 4; threads += 3) {
-    assert_failed(stop_waiting(threads, 1), umemCancelledError, "cancelled");
-    assert_failed(stop_waiting(threads, 2), umemCancelledError, "cancelled");
-  }
-  umem_set_wait_hook(NULL, NULL);
-  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
-  url_server_stop(server);
-  server = NULL;
-}
-
-/* The first half comes. */
-static bool serve_half(void *user, UrlRequest *request) {
-  if (request->first < object_size / 2) return url_serve(NULL, request);
-  return serve_silence(user, request);
-}
-TEST(blocks_that_nobody_needs_wait_for_no_server) {
-  int requests = 1;
-  start(serve_half, &requests);
-  assert_ok(open_url());
-  umemBlocksOptions given = UMEM_BLOCKS_OPTIONS_INIT;
-  umemBlocks blocks;
-  umemBlock block = UMEM_BLOCK_INIT;
-  given.source = (umemRows){&url, 0, 4, 0};
-  given.count = object_size / 4;
-  given.place = &host;
-  given.rows = given.count / 2;
-  assert_ok(umemBlocks_ctor(&blocks, &given));
-  assert_true(umemBlocks_next(&blocks, &block));
-  while (__atomic_load_n(&requests, __ATOMIC_RELAXED) < 2)
-    nanosleep(&(struct timespec){0, 1000000}, NULL);
-  time_t begin = time(NULL);
-  assert_ok(umemBlocks_end(&blocks));
-  assert_true(time(NULL) - begin < 15); /* stall_ms: 30 s */
-  url_server_stop(server);
-  server = NULL;
-}
-
-/* Answers, late. */
-static bool serve_late(void *user, UrlRequest *request) {
-  nanosleep(&(struct timespec){0, 20000000}, NULL);
-  return url_serve(user, request);
-}
-TEST(many_short_reads_can_be_cancelled) {
-  int calls = 0;
-  start(serve_late, NULL);
-  assert_ok(open_url());
-  umem_set_wait_hook(wait_twice, &calls);
-  umemStatusType status = umemOK;
-  size_t k = 0;
-  while (k < 1000 && status == umemOK) status = read_bytes(3000 * k++, 1);
-  umem_set_wait_hook(NULL, NULL);
-  assert_failed(status, umemCancelledError, "cancelled");
-  assert_true(calls == 3 && k < 100);
-}
-
-TEST(the_opening_of_a_silent_server_can_be_cancelled) {
-  int calls = 0;
-  start(hear_nothing, NULL);
-  umem_set_wait_hook(wait_twice, &calls);
-  time_t begin = time(NULL);
-  assert_failed(open_url(), umemCancelledError, "cannot open http://127.0.0.1");
-  umem_set_wait_hook(NULL, NULL);
-  assert_int_equal(calls, 3);
-  assert_true(time(NULL) - begin < 15);
 }
 
 /* ---- threads and children ---- */
@@ -528,27 +319,17 @@ static void *read_often(void *data) {
 }
 
 TEST(many_threads_read) {
-  pthread_t threads[8];
   size_t from[8];
-  start(NULL, NULL);
   options.piece = 64 << 10;
-  assert_ok(open_url());
-  for (size_t i = 0; i < 8; i++) {
-    from[i] = i * (object_size / 8);
-    assert_int_equal(pthread_create(&threads[i], NULL, read_often, &from[i]), 0);
-  }
-  for (size_t i = 0; i < 8; i++) {
-    void *failed = &from[i];
-    pthread_join(threads[i], &failed);
-    assert_null(failed);
-  }
+  serve(NULL, NULL);
+  for (size_t i = 0; i < 8; i++) from[i] = i * (object_size / 8);
+  run_at_once(8, read_often, from, sizeof *from);
 }
 
 /* It opens connections of its own, and its end does not end those of the parent. */
 TEST(a_child_of_fork_reads_too) {
   options.connections = 1;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_read(0, object_size);
   unsigned before = url_server_connections(server);
   pid_t child = fork();

@@ -41,6 +41,18 @@ static inline umemStatusType open_url(void) {
   return umemUrl_ctor(&url, url_server_url(server), &options);
 }
 
+/* A server of the object, and the context open. */
+static inline void serve(UrlAnswer *answer, void *user) {
+  start(answer, user);
+  assert_ok(open_url());
+}
+
+/* Ends the server, whose answers use variables of the test. */
+static inline void end_server(void) {
+  url_server_stop(server);
+  server = NULL;
+}
+
 static inline umemStatusType read_bytes(size_t from, size_t nbytes) {
   return umem_copy_to(&url, from, &host, (uintptr_t)got + from, nbytes);
 }

@@ -18,7 +18,32 @@ static Script script;
 #define RANGE_HEAD "HTTP/1.1 206 Partial Content\r\n"
 #define RANGE_OF(request) (request)->first, (request)->last, (size_t)object_size
 
+#define TAG "ETag: \"first\"\r\n"
+
 static size_t length_of(UrlRequest const *request) { return request->last + 1 - request->first; }
+
+/* That an answer has these bytes of an object of size bytes, and how many follow. */
+static bool range_head(UrlRequest *request, size_t first, size_t last, size_t size, size_t length,
+                       char const *more) {
+  return url_head(request,
+                  RANGE_HEAD "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n%s", first,
+                  last, size, length, more);
+}
+
+/* A right head. */
+static bool good_head(UrlRequest *request) {
+  return range_head(request, RANGE_OF(request), length_of(request), TAG);
+}
+
+static bool answer_range(UrlRequest *request, size_t first, size_t last, size_t size, size_t length,
+                         char const *more) {
+  return range_head(request, first, last, size, length, more) && url_send(request, object, length);
+}
+
+/* The range of the request, with these headers. */
+static bool answer_with(UrlRequest *request, char const *more) {
+  return answer_range(request, RANGE_OF(request), length_of(request), more);
+}
 
 static bool is_bad(UrlRequest const *request) {
   return request->number >= 1 && request->number <= script.bad;
@@ -42,19 +67,13 @@ static bool whole_object(UrlRequest *request) {
 }
 
 static bool other_begin(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-                  request->first + 1, request->last, (size_t)object_size, length_of(request) - 1) &&
-         url_send(request, object, length_of(request) - 1);
+  return answer_range(request, request->first + 1, request->last, object_size,
+                      length_of(request) - 1, TAG);
 }
 
 static bool other_end(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-                  request->first, request->last - 1, (size_t)object_size, length_of(request) - 1) &&
-         url_send(request, object, length_of(request) - 1);
+  return answer_range(request, request->first, request->last - 1, object_size,
+                      length_of(request) - 1, TAG);
 }
 
 static bool no_range(UrlRequest *request) {
@@ -99,51 +118,22 @@ static bool more_bytes_later(UrlRequest *request) {
 }
 
 static bool false_length(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-                  RANGE_OF(request), length_of(request) - 1) &&
-         url_send(request, object, length_of(request) - 1);
+  return answer_range(request, RANGE_OF(request), length_of(request) - 1, TAG);
 }
 
 static bool other_total(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-                  request->first, request->last, (size_t)object_size + 1, length_of(request)) &&
-         url_send(request, object, length_of(request));
+  return answer_range(request, request->first, request->last, object_size + 1, length_of(request),
+                      TAG);
 }
 
-static bool other_etag(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"second\"\r\n",
-                  RANGE_OF(request), length_of(request)) &&
-         url_send(request, object, length_of(request));
-}
+static bool other_etag(UrlRequest *request) { return answer_with(request, "ETag: \"second\"\r\n"); }
 
-static bool weak_etag(UrlRequest *request) {
-  return url_head(
-             request,
-             RANGE_HEAD
-             "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: W/\"first\"\r\n",
-             RANGE_OF(request), length_of(request)) &&
-         url_send(request, object, length_of(request));
-}
+static bool weak_etag(UrlRequest *request) { return answer_with(request, "ETag: W/\"first\"\r\n"); }
 
-static bool no_etag(UrlRequest *request) {
-  return url_head(request, RANGE_HEAD "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n",
-                  RANGE_OF(request), length_of(request)) &&
-         url_send(request, object, length_of(request));
-}
+static bool no_etag(UrlRequest *request) { return answer_with(request, ""); }
 
 static bool compressed(UrlRequest *request) {
-  return url_head(request,
-                  RANGE_HEAD
-                  "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n"
-                  "Content-Encoding: gzip\r\n",
-                  RANGE_OF(request), length_of(request)) &&
-         url_send(request, object, length_of(request));
+  return answer_with(request, TAG "Content-Encoding: gzip\r\n");
 }
 
 static bool with_status(UrlRequest *request, char const *status) {
@@ -162,10 +152,7 @@ static bool no_http(UrlRequest *request) {
   return false;
 }
 
-static bool cut_at_once(UrlRequest *request) {
-  (void)request;
-  return false;
-}
+static bool cut_at_once(UrlRequest *request UNUSED) { return false; }
 
 static bool cut_in_the_head(UrlRequest *request) {
   url_send(request, RANGE_HEAD "Content-Ra", sizeof RANGE_HEAD + 9);
@@ -173,10 +160,7 @@ static bool cut_in_the_head(UrlRequest *request) {
 }
 
 static bool cut_in_the_body(UrlRequest *request) {
-  url_head(request,
-           RANGE_HEAD
-           "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-           RANGE_OF(request), length_of(request));
+  good_head(request);
   url_send(request, object + request->first, script.cut);
   return false;
 }
@@ -191,10 +175,7 @@ static bool short_body(UrlRequest *request) {
 
 static bool stall(UrlRequest *request) {
   char byte;
-  url_head(request,
-           RANGE_HEAD
-           "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-           RANGE_OF(request), length_of(request));
+  good_head(request);
   url_send(request, object + request->first, script.cut);
   ssize_t ignored = read(request->fd, &byte, 1); /* until the client gives up */
   (void)ignored;
@@ -244,8 +225,7 @@ static void fails(void **state) {
   begin(NULL);
   script = (Script){.bad = 100, .cut = 10};
   if (row->answer == stall) options.stall_ms = 100;
-  start(answer, (void *)(uintptr_t)&row->answer);
-  assert_ok(open_url());
+  serve(answer, (void *)(uintptr_t)&row->answer);
   memset(got, 0xAB, sizeof got);
   assert_failed(read_bytes(5000, 1000), umemIOError, row->words);
   unsigned requests = url_server_requests(server) - 1;
@@ -273,8 +253,7 @@ static void passes(void **state) {
   begin(NULL);
   script = (Script){.bad = 1, .cut = 400};
   if (row->answer == stall) options.stall_ms = 500;
-  start(answer, (void *)(uintptr_t)&row->answer);
-  assert_ok(open_url());
+  serve(answer, (void *)(uintptr_t)&row->answer);
   assert_read(5000, 1000);
   assert_int_equal(url_server_requests(server), 1 + row->requests);
   bool resumes =
@@ -291,13 +270,9 @@ static void passes(void **state) {
 }
 
 /* Half of all requests are cut. */
-static bool cut_often(void *user, UrlRequest *request) {
-  (void)user;
+static bool cut_often(void *user UNUSED, UrlRequest *request) {
   if (request->number % 2 == 0) return url_serve(NULL, request);
-  url_head(request,
-           RANGE_HEAD
-           "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\nETag: \"first\"\r\n",
-           RANGE_OF(request), length_of(request));
+  good_head(request);
   url_send(request, object + request->first, length_of(request) / 3);
   return false;
 }
@@ -305,8 +280,7 @@ static bool cut_often(void *user, UrlRequest *request) {
 TEST(a_bad_line_costs_time_only) {
   options.piece = 64 << 10;
   options.retries = 20;
-  start(cut_often, NULL);
-  assert_ok(open_url());
+  serve(cut_often, NULL);
   assert_read(0, object_size);
 }
 
@@ -318,8 +292,7 @@ TEST(the_server_says_when_to_come_back) {
   static Bad *const bad = wait_wanted;
   struct timespec before, after;
   script = (Script){.bad = 1};
-  start(answer, (void *)(uintptr_t)&bad);
-  assert_ok(open_url());
+  serve(answer, (void *)(uintptr_t)&bad);
   clock_gettime(CLOCK_MONOTONIC, &before);
   assert_read(0, 1000);
   clock_gettime(CLOCK_MONOTONIC, &after);
@@ -332,8 +305,7 @@ TEST(a_copy_may_take_so_long) {
   static Bad *const bad = stall;
   script = (Script){.bad = 100};
   options.total_ms = 150;
-  start(answer, (void *)(uintptr_t)&bad);
-  assert_ok(open_url());
+  serve(answer, (void *)(uintptr_t)&bad);
   assert_failed(read_bytes(0, 1000), umemIOError, "takes longer than 150 ms (total_ms)");
 }
 
@@ -343,8 +315,7 @@ TEST(two_objects_never_mix) {
   static unsigned char other[object_size];
   options.piece = 64 << 10;
   options.connections = 1;
-  start(NULL, NULL);
-  assert_ok(open_url());
+  serve(NULL, NULL);
   assert_read(0, 100000);
   memset(other, 0xEE, sizeof other);
   url_server_replace(server, other, sizeof other, "\"second\"");
@@ -354,8 +325,7 @@ TEST(two_objects_never_mix) {
 /* Some servers give a date only, or a weak ETag. */
 static char const *modified = "Sat, 28 Nov 2026 12:00:00 GMT", *etag_line = "";
 
-static bool serve_dated(void *user, UrlRequest *request) {
-  (void)user;
+static bool serve_dated(void *user UNUSED, UrlRequest *request) {
   strcpy(script.head, request->head);
   return url_head(
              request,
@@ -368,8 +338,7 @@ static bool serve_dated(void *user, UrlRequest *request) {
 TEST(a_date_pins_the_object) {
   etag_line = "";
   modified = "Sat, 28 Nov 2026 12:00:00 GMT";
-  start(serve_dated, NULL);
-  assert_ok(open_url());
+  serve(serve_dated, NULL);
   assert_read(0, 1000);
   assert_non_null(
       strstr(script.head, "\r\nIf-Unmodified-Since: Sat, 28 Nov 2026 12:00:00 GMT\r\n"));
@@ -379,8 +348,7 @@ TEST(a_date_pins_the_object) {
 
 TEST(a_weak_etag_pins_the_object) {
   etag_line = "ETag: W/\"one\"\r\n";
-  start(serve_dated, NULL);
-  assert_ok(open_url());
+  serve(serve_dated, NULL);
   assert_read(0, 1000);
   assert_null(strstr(script.head, "If-Match"));
   etag_line = "ETag: W/\"two\"\r\n";
@@ -454,16 +422,14 @@ TEST(an_unpinned_object_is_read_on_demand) {
 static char const credentials[] = "Authorization: Basic bWU6c2VjcmV0";
 static char const *const more_headers[] = {"X-Key: secret"};
 
-static bool redirect(void *user, UrlRequest *request) {
-  (void)user;
+static bool redirect(void *user UNUSED, UrlRequest *request) {
   bool moved = strcmp(request->path, "/object") != 0;
   if (moved) return url_serve(NULL, request);
   return url_head(request, "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: %s\r\n",
                   script.location);
 }
 
-static bool note_head(void *user, UrlRequest *request) {
-  (void)user;
+static bool note_head(void *user UNUSED, UrlRequest *request) {
   strcpy(script.head, request->head);
   return url_serve(NULL, request);
 }
@@ -477,8 +443,7 @@ static void with_credentials(void) {
 
 TEST(redirects_are_followed_and_remembered) {
   script = (Script){.location = "/moved?signed=secret"};
-  start(redirect, NULL);
-  assert_ok(open_url());
+  serve(redirect, NULL);
   assert_read(0, object_size);
   assert_int_equal(url_server_requests(server), 2 + 3);
 }
@@ -488,8 +453,7 @@ TEST(credentials_stay_with_their_server) {
   script = (Script){.port = 0};
   snprintf(script.location, sizeof script.location, "%s", url_server_url(other));
   with_credentials();
-  start(redirect, NULL);
-  assert_ok(open_url());
+  serve(redirect, NULL);
   assert_null(strstr(script.head, "Authorization"));
   assert_null(strstr(script.head, "X-Key"));
   assert_read(0, 1000);
@@ -501,8 +465,7 @@ TEST(credentials_stay_with_their_server) {
 
 TEST(credentials_go_to_their_server) {
   with_credentials();
-  start(note_head, NULL);
-  assert_ok(open_url());
+  serve(note_head, NULL);
   assert_non_null(strstr(script.head, credentials));
   assert_non_null(strstr(script.head, "X-Key: secret"));
   options.bearer = "token";
@@ -551,8 +514,7 @@ static bool redirect_for_a_time(void *user, UrlRequest *request) {
 
 TEST(a_redirect_that_has_ended_is_renewed) {
   unsigned signs = 1;
-  start(redirect_for_a_time, &signs);
-  assert_ok(open_url());
+  serve(redirect_for_a_time, &signs);
   assert_read(0, 1000);
   signs = 2;
   assert_read(0, 1000);
@@ -597,8 +559,7 @@ TEST(no_message_has_credentials) {
     umem_describe_contexts(text, sizeof text);
     expect_no_secret(text);
     umem_dtor(&url);
-    url_server_stop(server);
-    server = NULL;
+    end_server();
   }
   assert_int_equal(umemUrl_ctor(&url, "http://me:hidden@127.0.0.1:1/?sig=hidden", &options),
                    umemIOError);

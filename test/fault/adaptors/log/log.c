@@ -21,12 +21,11 @@ typedef struct Content {
 static Content read_log(void) {
   struct stat about;
   Content content = {NULL, 0};
-  int fd = open(path, O_RDONLY);
+  SCOPED(close_fd) int fd = open(path, O_RDONLY);
   EXPECT(fd >= 0 && fstat(fd, &about) == 0);
   content.length = (size_t)about.st_size;
   content.bytes = malloc(content.length + 1);
   EXPECT(content.bytes && pread(fd, content.bytes, content.length, 0) == about.st_size);
-  close(fd);
   return content;
 }
 
@@ -37,9 +36,7 @@ static void expect_content(Content const *expected) {
 }
 
 static umemStatusType begin(uint64_t max_bytes) {
-  umemLogOptions options = UMEM_LOG_OPTIONS_INIT;
-  options.filename = path;
-  options.max_bytes = max_bytes;
+  umemLogOptions options = {.size = sizeof options, .filename = path, .max_bytes = max_bytes};
   return umemLog_ctor(&log_, &host, &options);
 }
 

@@ -140,7 +140,7 @@ EACH_PLACE(a_resize_moves_and_watches_the_old_place) {
 
 /* What is none is reported, and not read. */
 TEST(questions_are_for_its_kind) {
-  umemLimit limit;
+  SCOPED(umem_dtor) umemLimit limit;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
   assert_ok(umemLimit_ctor(&limit, &host, 100));
   assert_int_equal(umemDebug_check((umemDebug *)&limit), umemTypeError);
@@ -149,7 +149,6 @@ TEST(questions_are_for_its_kind) {
   expect_failure(&limit, umemTypeError, "umemDebug_get: this Limit is no umemDebug");
   assert_false(umemDebug_first((umemDebug *)&limit, NULL));
   expect_failure(&limit, umemTypeError, "umemDebug_first: this Limit is no umemDebug");
-  umem_dtor(&limit);
 }
 
 /* ---- sets and copies ---- */

@@ -97,12 +97,11 @@ static inline void peek(Place *place, uintptr_t adr, void *bytes, size_t n) {
 }
 
 static inline bool all_are(Place *place, uintptr_t adr, unsigned char byte, size_t n) {
-  unsigned char *bytes = malloc(n);
+  SCOPED(free_bytes) unsigned char *bytes = malloc(n);
   assert_non_null(bytes);
   peek(place, adr, bytes, n);
   size_t same = 0;
   while (same < n && bytes[same] == byte) same++;
-  free(bytes);
   return same == n;
 }
 

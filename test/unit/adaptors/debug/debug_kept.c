@@ -138,7 +138,7 @@ static bool use(umemDebug *debug) {
 /* Whichever call of the upstream fails, in whatever way: it is reported, blocks are live or free as
  * the calls say, nothing counts as a wrong write, and in the end all is given back. */
 TEST(each_call_of_upstream_may_fail) {
-  FakeAsync ordered;
+  SCOPED(end) FakeAsync ordered;
   assert_ok(fake_async_ctor(&ordered));
   Fake *const below[] = {&fake, &offsets, &ordered.super};
   umemStatusType const types[] = {umemMemoryError, umemRuntimeError};
@@ -173,7 +173,6 @@ TEST(each_call_of_upstream_may_fail) {
     }
     assert_true(n > 100);
   }
-  end(&ordered);
 }
 
 /* The bytes are in the new block already: the old one goes unfilled, and is not taken for wrong. */
@@ -203,8 +202,8 @@ TEST(a_resize_needs_no_filling_of_the_old_block) {
 
 /* What fails later than its call. */
 TEST(queued_work_may_fail) {
-  FakeAsync ordered;
-  umemDebug debug;
+  SCOPED(end) FakeAsync ordered;
+  SCOPED(end) umemDebug debug;
   assert_ok(fake_async_ctor(&ordered));
   assert_ok(umemDebug_ctor(&debug, &ordered, NULL));
   umem_free(&debug, umem_alloc(&debug, 100));
@@ -215,8 +214,6 @@ TEST(queued_work_may_fail) {
   assert_int_equal(figures_of(&debug).kept_blocks, 1); /* for longer */
   assert_ok(umem_trim(&debug, 0));
   assert_int_equal(figures_of(&debug).kept_blocks, 0);
-  end(&debug);
-  end(&ordered);
 }
 
 /* ---- one who looks while another does ---- */
@@ -232,7 +229,7 @@ static void look_too(void *ctx, umemStatusType type, char const *message, void *
 /* The hook is called in the middle of a look. */
 TEST(two_may_look_at_once) {
   size_t const at[] = {0, 2047, 2048, 4000, 4999};
-  FakeAsync ordered;
+  SCOPED(end) FakeAsync ordered;
   umemDebug debug;
   assert_ok(fake_async_ctor(&ordered));
   for (size_t i = 0; i < 5; i++) {
@@ -256,7 +253,6 @@ TEST(two_may_look_at_once) {
     umem_free(&debug, other);
     end(&debug);
   }
-  end(&ordered);
 }
 
 /* ---- order ---- */

@@ -88,7 +88,7 @@ static char const *name_read_back(void) {
 }
 
 LOG_TEST(labels_stand_beside_the_names) {
-  umemPool pool;
+  SCOPED(umem_dtor) umemPool pool;
   char longest[UMEM_LABEL_SIZE];
   assert_ok(umemPool_ctor(&pool, &host, NULL));
   assert_ok(umem_set_label(&pool, "fields"));
@@ -106,7 +106,6 @@ LOG_TEST(labels_stand_beside_the_names) {
   assert_ok(umem_set_label(&pool, "late"));
   end(&one);
   assert_string_equal(name_read_back(), "Pool \"late\" over Host");
-  umem_dtor(&pool);
 }
 
 /* That of the innermost context; 0 where there is no order. */
@@ -232,7 +231,7 @@ LOG_TEST(failures_are_in_their_records) {
 
 /* This file by another name. */
 LOG_TEST(a_file_is_shared_and_then_begun_anew) {
-  char other[BACKEND_PATH_SIZE + 8];
+  SCOPED(unlink_path) char other[BACKEND_PATH_SIZE + 8];
   snprintf(other, sizeof other, "%s-link", path);
   assert_ok(umemLog_ctor(&one, &host, &options));
   assert_int_equal(link(path, other), 0);
@@ -251,7 +250,6 @@ LOG_TEST(a_file_is_shared_and_then_begun_anew) {
   end(&one);
   read_back();
   assert_int_equal(trace.count, 0);
-  unlink(other);
 }
 
 static void expect_refusal(umemStatusType type, char const *text) {
@@ -330,7 +328,7 @@ LOG_TEST(a_log_in_a_file_that_others_put_into_a_folder_of_all_is_refused) {
 
 /* People link logs to other disks: what is there is begun anew. */
 LOG_TEST(a_link_to_a_file_is_followed) {
-  char link_name[BACKEND_PATH_SIZE + 8];
+  SCOPED(unlink_path) char link_name[BACKEND_PATH_SIZE + 8];
   struct stat about;
   snprintf(link_name, sizeof link_name, "%s-link", path);
   assert_int_equal(symlink(path, link_name), 0);
@@ -344,12 +342,11 @@ LOG_TEST(a_link_to_a_file_is_followed) {
     assert_int_equal(lstat(link_name, &about), 0);
     assert_true(S_ISLNK(about.st_mode));
   }
-  unlink(link_name);
 }
 
 /* Through a link to nothing, whoever has set it would choose where a file is made. */
 LOG_TEST(a_link_to_nothing_is_refused) {
-  char link_name[BACKEND_PATH_SIZE + 8];
+  SCOPED(unlink_path) char link_name[BACKEND_PATH_SIZE + 8];
   snprintf(link_name, sizeof link_name, "%s-link", path);
   unlink(path);
   assert_int_equal(symlink(path, link_name), 0);
@@ -359,7 +356,6 @@ LOG_TEST(a_link_to_nothing_is_refused) {
   assert_int_equal(unlink(link_name), 0);
   assert_int_equal(symlink(link_name, link_name), 0);
   expect_refusal(umemIOError, strerror(ELOOP));
-  unlink(link_name);
 }
 
 /* Owner, permissions and names of a log that is there stay; those of a new one are as of any new

@@ -35,8 +35,7 @@ static pid_t start_and_kill(void (*run)(void *), int microseconds) {
   return child;
 }
 
-static void run_until_killed(void *unused) {
-  (void)unused;
+static void run_until_killed(void *unused UNUSED) {
   pthread_t thread;
   EXPECT(!umemLog_ctor(&shared, &host, &options));
   for (uintptr_t i = 1; i <= 1000; i++) EXPECT(umem_alloc(&shared, i));
@@ -68,18 +67,13 @@ LOG_TEST(nothing_is_lost_when_killed) {
   end(&shared);
 }
 
-static void die_in_copy(umemVirtual *ctx, uintptr_t adr, umemVirtual *that, uintptr_t src,
-                        size_t nbytes) {
-  (void)ctx, (void)adr, (void)that, (void)src, (void)nbytes;
+static void die_in_copy(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED, umemVirtual *that UNUSED,
+                        uintptr_t src UNUSED, size_t nbytes UNUSED) {
   raise(SIGKILL);
 }
-static uintptr_t any_address(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx, (void)nbytes;
-  return 4096;
-}
+static uintptr_t any_address(umemVirtual *ctx UNUSED, size_t nbytes UNUSED) { return 4096; }
 
-static void copy_and_die(void *unused) {
-  (void)unused;
+static void copy_and_die(void *unused UNUSED) {
   static struct umemVtbl const methods = {.alloc = any_address, .copy_from = die_in_copy};
   umemVirtual deadly;
   char bytes[50] = "";
@@ -101,8 +95,7 @@ LOG_TEST(the_last_copy_is_there) {
   assert_true(trace.records[1].other_adr == 4100);
 }
 
-static void begin_until_killed(void *unused) {
-  (void)unused;
+static void begin_until_killed(void *unused UNUSED) {
   EXPECT(write(reported[1], "x", 1) == 1);
   EXPECT(!umemLog_ctor(&shared, &host, &options));
   for (;;) pause();
@@ -118,8 +111,7 @@ LOG_TEST(it_begins_again_after_a_kill) {
   }
 }
 
-static void use_in_child(void *unused) {
-  (void)unused;
+static void use_in_child(void *unused UNUSED) {
   char other[BACKEND_PATH_SIZE];
   umemLog own;
   uintptr_t adr = umem_realloc(&shared, umem_calloc(&shared, 1, 20), 20, 200);
@@ -154,12 +146,10 @@ LOG_TEST(a_child_writes_nothing) {
   end(&shared);
 }
 
-static void log_in_child(void *unused) {
-  (void)unused;
-  umemLog own;
+static void log_in_child(void *unused UNUSED) {
+  SCOPED(umem_dtor) umemLog own;
   EXPECT(!umemLog_ctor(&own, &host, &options));
   umem_free(&own, umem_alloc(&own, 30));
-  umem_dtor(&own);
 }
 
 /* Processes that have the same options, as by UMEM_DEFAULT, write at the same time. */
@@ -207,8 +197,7 @@ LOG_TEST(a_child_holds_no_lock) {
   assert_int_equal(child_wait(child), 0);
 }
 
-static void begin_below_the_limit(void *unused) {
-  (void)unused;
+static void begin_below_the_limit(void *unused UNUSED) {
   struct rlimit const limit = {100000, 100000};
   EXPECT(!setrlimit(RLIMIT_FSIZE, &limit));
   EXPECT(umemLog_ctor(&shared, &host, &options) == umemMemoryError);

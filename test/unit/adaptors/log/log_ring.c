@@ -99,14 +99,12 @@ LOG_TEST(threads_write_together) {
  * have it before going on. */
 static bool taken; /* atomic */
 
-static uintptr_t take_only(umemVirtual *ctx, size_t nbytes) {
-  (void)ctx, (void)nbytes;
+static uintptr_t take_only(umemVirtual *ctx UNUSED, size_t nbytes UNUSED) {
   while (__atomic_exchange_n(&taken, true, __ATOMIC_ACQUIRE)) sched_yield();
   return 4096;
 }
 
-static void give_only(umemVirtual *ctx, uintptr_t adr) {
-  (void)ctx, (void)adr;
+static void give_only(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED) {
   __atomic_store_n(&taken, false, __ATOMIC_RELEASE);
   sched_yield();
 }

@@ -1,0 +1,123 @@
+/* transfer_help.h - RAM and a file, and one that is as slow as a test wants, for tests of
+ * transfers. */
+#pragma once
+
+#include "core/threads.h"
+#include "failures.h"
+#include "workers.h"
+
+enum { small = 100000, large = 24 << 20 };
+
+static umemHost ram;
+static umemFile file;
+static uintptr_t source, target; /* in RAM, of `large` bytes; in the file, of as many */
+static unsigned char *bytes;
+
+static inline int set_up(void **state UNUSED) {
+  umem_thread_clear();
+  umem_set_threads(0);
+  bool opened = umemHost_ctor(&ram) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK;
+  source = umem_alloc(&ram, large);
+  target = umem_alloc(&file, large);
+  bytes = (unsigned char *)source;
+  for (size_t i = 0; i < large; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 8));
+  return opened && source && target != UINTPTR_MAX ? 0 : -1;
+}
+
+static inline int tear_down(void **state UNUSED) {
+  umem_free(&ram, source);
+  umem_dtor(&file);
+  umem_dtor(&ram);
+  umem_set_threads(0);
+  return umem_thread_status() == umemOK ? 0 : -1;
+}
+
+#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
+
+static inline umemTransfer *start(size_t nbytes) {
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&ram, source, &file, target, nbytes, NULL, &transfer));
+  assert_non_null(transfer);
+  return transfer;
+}
+
+/* For SCOPED. */
+static inline void release(umemTransfer *const *transfer) {
+  assert_ok(umemTransfer_release(*transfer));
+}
+
+static inline void expect_written(size_t nbytes) {
+  SCOPED(free_bytes) unsigned char *found = malloc(nbytes);
+  assert_non_null(found);
+  assert_ok(umem_copy_to(&file, target, &ram, (uintptr_t)found, nbytes));
+  assert_memory_equal(found, bytes, nbytes);
+}
+
+/* ---- a file that is as slow as a test wants ---- */
+
+/* Reads of it wait while `held`, and note in which thread they are. */
+typedef struct Slow {
+  umemVirtual super;
+  umemHost host;
+  unsigned reads; /* atomic, as all that follows */
+  bool held, fails;
+  size_t most;      /* bytes of the largest read */
+  unsigned threads; /* that a copy in the last read would have */
+  unsigned brief;   /* the number of the last read of `small` bytes */
+} Slow;
+
+static inline uintptr_t slow_alloc(umemVirtual *ctx, size_t nbytes) {
+  return (void)ctx, (void)nbytes, 64;
+}
+
+static inline void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
+                                uintptr_t dst_adr, size_t nbytes) {
+  Slow *self = (Slow *)ctx;
+  (void)src_adr, (void)that;
+  unsigned threads = umem_parallel_pieces(SIZE_MAX, 1, umemParallelMost);
+  __atomic_store_n(&self->threads, threads, __ATOMIC_RELAXED);
+  if (nbytes > __atomic_load_n(&self->most, __ATOMIC_RELAXED))
+    __atomic_store_n(&self->most, nbytes, __ATOMIC_RELAXED);
+  unsigned number = __atomic_add_fetch(&self->reads, 1, __ATOMIC_RELEASE);
+  if (nbytes == small) __atomic_store_n(&self->brief, number, __ATOMIC_RELAXED);
+  while (__atomic_load_n(&self->held, __ATOMIC_ACQUIRE)) usleep(100);
+  if (__atomic_load_n(&self->fails, __ATOMIC_ACQUIRE))
+    umemVirtual_fail(ctx, umemIOError, "it is broken");
+  else
+    memset((void *)dst_adr, 7, nbytes);
+}
+
+static Slow slow;
+
+static inline int begin_slow(void **state) {
+  static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = slow_copy_to};
+  memset(&slow, 0, sizeof slow);
+  if (set_up(state) || umemHost_ctor(&slow.host) != umemOK) return -1;
+  umemVirtual_ctor(&slow.super, &slow.host);
+  slow.super.vptr = &vtbl;
+  slow.super.name = "Slow";
+  slow.super.capabilities |= umemConcurrent;
+  return 0;
+}
+
+static inline int end_slow(void **state) {
+  umem_dtor(&slow);
+  umem_dtor(&slow.host);
+  return tear_down(state);
+}
+
+#define SLOW_TEST(name) TEST_CASE_WITH(name, begin_slow, end_slow)
+
+static inline umemTransfer *start_slow_at(uintptr_t to, size_t nbytes) {
+  umemTransfer *transfer = NULL;
+  assert_ok(umem_start(&slow, 64, &ram, to, nbytes, NULL, &transfer));
+  return transfer;
+}
+
+static inline umemTransfer *start_slow(size_t nbytes) { return start_slow_at(source, nbytes); }
+
+static inline void hold(bool held) { __atomic_store_n(&slow.held, held, __ATOMIC_RELEASE); }
+
+static inline void await_reads(unsigned count) {
+  while (__atomic_load_n(&slow.reads, __ATOMIC_ACQUIRE) < count) usleep(100);
+}
