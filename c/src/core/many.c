@@ -197,22 +197,23 @@ static size_t count_rows(Rows *rows, umemCopyRun const *runs, size_t count, size
   return found < least_rows ? 0 : found;
 }
 
-/* Copies them. Returns false, with nothing recorded, if that fails: one by one it is known which
- * has failed. What is between rows may be read: it belongs to their block. */
-static bool copy_rows(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count,
-                      umemLayout const *layout) {
+/* Copies them. Returns false, with nothing recorded, if that fails, or if apart is true and the two
+ * sides may share bytes: one by one it is known which has failed. What is between rows may be read:
+ * it belongs to their block. */
+static bool copy_rows(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
+                      umemLayout const *layout, bool apart) {
   umemRanges ranges;
   umemAttempt held;
   umemAttempt_begin(&held);
-  bool good = umem_check_strided(src, runs->src_adr, dst, runs->dst_adr, layout, &ranges) &&
-              ranges.src_bytes &&
+  bool good = umem_check_strided(src, src_adr, dst, dst_adr, layout, &ranges) && ranges.src_bytes &&
               umemList_is_in_block(src, ranges.src, ranges.src + ranges.src_bytes) &&
               umemList_is_in_block(dst, ranges.dst, ranges.dst + ranges.dst_bytes);
-  if (good) umem_copy_layout(src, runs->src_adr, dst, runs->dst_adr, layout, &ranges);
+  if (good && apart)
+    good = !umem_may_overlap(src, ranges.src, dst, ranges.dst,
+                             umem_greater(ranges.src_bytes, ranges.dst_bytes));
+  if (good) umem_copy_layout(src, src_adr, dst, dst_adr, layout, &ranges);
   umemAttempt_end(&held);
-  if (!good || umemAttempt_failed(&held)) return false;
-  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
-  return true;
+  return good && !umemAttempt_failed(&held);
 }
 
 /* Whether the CPU reaches the bytes of a side without a call for each run, or a GPU does. An
@@ -239,11 +240,10 @@ static bool is_over(uint64_t before) {
   return umem_thread.failures != before || umem_thread.stopped;
 }
 
-/* The bytes of the longest row that is worth a layout; 0: none is. */
-static size_t longest_row(Runs const *it) {
-  if (it->count < least_rows || !has_rows(it->src) || !has_rows(it->dst)) return 0;
-  bool fills = (is_on_gpu(it->src) || is_on_gpu(it->dst)) &&
-               bytes_of_runs(it->runs, it->count) >= least_filled;
+/* The bytes of the longest row of two contexts that is worth a layout; 0: none is. */
+static size_t longest_row(umemVirtual *src, umemVirtual *dst, size_t nbytes) {
+  if (!has_rows(src) || !has_rows(dst)) return 0;
+  bool fills = (is_on_gpu(src) || is_on_gpu(dst)) && nbytes >= least_filled;
   return fills ? most_row_to_fill : most_row;
 }
 
@@ -251,17 +251,25 @@ static void copy_some(Runs const *it, size_t begin, size_t end) {
   if (begin < end) copy_scattered(it->src, it->dst, it->runs + begin, end - begin);
 }
 
+static void note_rows(umemCopyRun *runs, size_t count) {
+  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
+}
+
 static bool copy_job(void *job) {
   Runs const *it = job;
   uint64_t before = umem_thread.failures;
-  size_t begin = 0, count = it->count, longest = longest_row(it);
+  size_t begin = 0, count = it->count, nbytes = bytes_of_runs(it->runs, count);
+  size_t longest = count < least_rows ? 0 : longest_row(it->src, it->dst, nbytes);
   for (size_t i = 0, rows; longest && i < count; i += rows ? rows : 1) {
     Rows found;
     rows = count_rows(&found, it->runs + i, count - i, longest);
     if (!rows) continue;
     copy_some(it, begin, i);
     if (i && is_over(before)) return true;
-    if (!copy_rows(it->src, it->dst, it->runs + i, rows, &found.layout)) copy_some(it, i, i + rows);
+    if (copy_rows(it->src, it->runs[i].src_adr, it->dst, it->runs[i].dst_adr, &found.layout, false))
+      note_rows(it->runs + i, rows);
+    else
+      copy_some(it, i, i + rows);
     begin = i + rows;
     if (begin < count && is_over(before)) return true;
   }
@@ -515,14 +523,46 @@ static bool copy_unsorted(umemList *list) {
   return (copied && !failed) || cancelled;
 }
 
+/* Whether all items are rows of two contexts at equal distances, the targets one behind the other.
+ * They need no runs, which take longer to make than short rows to copy. */
+static bool are_even(umemCopyItem const *items, size_t count) {
+  umemCopyItem const *first = items;
+  if (count < least_rows || count > UINT32_MAX / 2 || !items || !items->nbytes) return false;
+  uintptr_t from = items[1].src_adr - first->src_adr, to = items[1].dst_adr - first->dst_adr;
+  if ((ptrdiff_t)from <= 0 || (ptrdiff_t)to < 0 || to < first->nbytes) return false;
+  size_t i = 1;
+  while (i < count && items[i].src == first->src && items[i].dst == first->dst &&
+         items[i].nbytes == first->nbytes && items[i].src_adr - items[i - 1].src_adr == from &&
+         items[i].dst_adr - items[i - 1].dst_adr == to)
+    i++;
+  return i == count;
+}
+
+/* Copies such a list as one layout. Returns false, with nothing recorded, if it does not. */
+static bool copy_even(umemCopyItem const *items, size_t count, uint8_t *done) {
+  if (umem_is_watched() || umem_thread.until || !are_even(items, count)) return false;
+  umemAttempt forgotten;
+  umemAttempt_begin(&forgotten);
+  umemVirtual *src = umem_check(items->src), *dst = umem_check(items->dst);
+  umemAttempt_end(&forgotten);
+  size_t row = items->nbytes;
+  if (!src || !dst || row > longest_row(src, dst, count * umem_lesser(row, most_row))) return false;
+  ptrdiff_t const from = (ptrdiff_t)(items[1].src_adr - items->src_adr),
+                  to = (ptrdiff_t)(items[1].dst_adr - items->dst_adr);
+  umemLayout const layout = {sizeof layout, row, 1, &count, &from, &to};
+  if (!copy_rows(src, items->src_adr, dst, items->dst_adr, &layout, true)) return false;
+  if (done) memset(done, 0xFF, count / 8);
+  if (done && count % 8) done[count / 8] = (uint8_t)((1u << count % 8) - 1);
+  return true;
+}
+
 /* Also when an exception of C++ passes. */
 static void end_list(umemList **list) { umemList_release(*list); }
 
-void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed,
-                    umemListSteps const *steps) {
+static void copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed,
+                      umemListSteps const *steps) {
   umemList room;
   __attribute__((cleanup(end_list))) umemList *list = &room;
-  umemList_clear(count, NULL, failed);
   bool good = umemList_prepare(list, items, count, done);
   if (good && !steps && copy_unsorted(list)) return;
   good = good && umemList_sort(list);
@@ -532,4 +572,10 @@ void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size
     while (umemList_copy_piece(list, SIZE_MAX)) {
     }
   if (failed) *failed = list->failed;
+}
+
+void umem_copy_list(umemCopyItem const *items, size_t count, uint8_t *done, size_t *failed,
+                    umemListSteps const *steps) {
+  umemList_clear(count, NULL, failed);
+  if (steps || !copy_even(items, count, done)) copy_list(items, count, done, failed, steps);
 }

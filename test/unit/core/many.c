@@ -259,6 +259,51 @@ TEST(rows_of_a_part_are_one_copy) {
   }
 }
 
+static void list_even_rows(umemCopyItem items[part_rows]) {
+  use_window(store_window);
+  for (size_t i = 0; i < part_rows; i++) items[i] = read_of(40 + i * 100, i * row * 2, row);
+}
+
+/* Also if the last one is shorter. */
+TEST(rows_at_equal_distances_are_one_copy) {
+  umemCopyItem items[part_rows];
+  for (int uneven = 0; uneven < 2; uneven++) {
+    uint8_t done[part_rows / 8 + 2];
+    size_t failed = 0;
+    umemCopyManyOptions options = {.size = sizeof options, .done = done, .failed = &failed};
+    memset(done, 0xA5, sizeof done);
+    construct(umemConcurrent);
+    list_even_rows(items);
+    if (uneven) items[part_rows - 1].nbytes--;
+    assert_int_equal(umem_copy_many(items, part_rows, &options), umemOK);
+    assert_int_equal(windows, 1);
+    assert_int_equal(store.calls, uneven);
+    assert_int_equal(count_bits(done, part_rows), part_rows);
+    assert_int_equal(done[part_rows / 8] >> part_rows % 8, 0); /* no bit behind the last one */
+    assert_int_equal(done[part_rows / 8 + 1], 0xA5);
+    assert_int_equal(failed, part_rows);
+    for (size_t i = 0; i < part_rows; i++) assert_read(&items[i]);
+    assert_int_equal(memory[row], 0); /* between two rows */
+  }
+}
+
+TEST(rows_at_equal_distances_may_not_overlap) {
+  umemCopyItem items[part_rows];
+  size_t failed;
+  umemCopyManyOptions options = {.size = sizeof options, .failed = &failed};
+  list_even_rows(items);
+  for (size_t i = 0; i < part_rows; i++) items[i].dst_adr = items[0].dst_adr + i * (row - 1);
+  assert_int_equal(umem_copy_many(items, part_rows, &options), umemValueError);
+  assert_int_equal(failed, 1);
+  for (size_t i = 0; i < part_rows; i++) { /* each source has bytes of the next target */
+    uintptr_t to = items[0].dst_adr + i * row * 2;
+    items[i] = (umemCopyItem){&host, to + row * 2, &host, to, row};
+  }
+  assert_int_equal(umem_copy_many(items, part_rows, &options), umemValueError);
+  assert_int_not_equal(failed, part_rows);
+  FORGET(&store, &host);
+}
+
 TEST(rows_without_a_window_name_the_one_that_fails) {
   enum { bad = 33 };
   umemCopyItem items[part_rows];
