@@ -390,7 +390,7 @@ void fill_ghosts(Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
   using Operand = detail::bare_t<Arg>;
   constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;
   if constexpr (is_array || detail::kind_of<Operand> == detail::OperandKind::part) {
-    if (!detail::loops_reach(elements.context())) {
+    if (!detail::is_array_in_ram(elements) && !detail::loops_reach(elements.context())) {
       detail::Called const function("fill_ghosts");
       auto fill = [&](auto const &part) {
         detail::check_ghost_rules(part.extents(), part.ghosts(), rules);

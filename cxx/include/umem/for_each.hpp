@@ -295,28 +295,31 @@ inline constexpr bool may_be_in_ram =
 inline bool is_this_thread(AtHome) noexcept { return true; }
 inline bool is_this_thread(HostPlace const &place) noexcept { return place.threads == 1; }
 
+/* Clang keeps operands, and the numbers of a functor, in registers, if no function takes their
+ * addresses; GCC optimises the loop better in a function of its own, with a functor in memory. */
+#if defined(__clang__)
+#define UMEM_LOOP UMEM_ALWAYS_INLINE
+template <class Type> using OfLoop = Type const;
+#else
+#define UMEM_LOOP
+template <class Type> using OfLoop = Type const &;
+#endif
+
 /* f(element of each use), of any operands. */
 template <class PlaceType, class Function, class... Uses>
-[[gnu::noinline]] void loop_anywhere(Called const &function, PlaceType const &place,
-                                     Function const &f, Uses const &...uses) {
+[[gnu::noinline]] void loop_anywhere(char const *function, PlaceType const &place,
+                                     OfLoop<Function> f, OfLoop<Uses>... uses) {
   auto where = settled(place, uses...);
   check_kernels(where); /* before old elements are discarded */
-  check_extents(function.name, extents_of(uses)...);
+  check_extents(function, extents_of(uses)...);
   with_views(
       where,
       [&](auto const &...views) __attribute__((always_inline)) {
-        check_apart(function.name, first_operand<Function>, views...);
+        check_apart(function, first_operand<Function>, views...);
         map(where, f, views...);
       },
       uses...);
 }
-
-/* Clang then keeps the operands in registers; GCC optimises the loop better apart. */
-#if defined(__clang__)
-#define UMEM_LOOP UMEM_ALWAYS_INLINE
-#else
-#define UMEM_LOOP
-#endif
 
 /* f(element of each use) */
 template <class PlaceType, class Function, class... Uses>
@@ -326,7 +329,7 @@ UMEM_LOOP void loop(Called const &function, PlaceType const &place, Function con
   if constexpr (are_allowed<Uses...>()) {
     if constexpr (may_be_in_ram<PlaceType, Uses...>)
       if (is_this_thread(place) && loop_in_ram(f, uses...)) return;
-    loop_anywhere(function, place, f, uses...);
+    loop_anywhere<PlaceType, Function, Uses...>(function.name, place, f, uses...);
   }
 }
 

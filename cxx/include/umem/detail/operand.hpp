@@ -156,8 +156,15 @@ auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
 
 /* ---- where the loop runs ---- */
 
+/* Whether an operand is an array in RAM that no GPU uses: its home is this thread. */
+template <class Arg> UMEM_ALWAYS_INLINE bool is_array_in_ram(Arg const &operand) noexcept {
+  if constexpr (kind_of<Arg> != OperandKind::array) return false;
+  else return ArrayMembers::mirror(operand) && ArrayMembers::mirror(operand)->is_ram();
+}
+
 /* The place of an operand that is no view. */
 template <class Arg> UMEM_ALWAYS_INLINE Place home_of_one(Arg const &operand) {
+  if (is_array_in_ram(operand)) return Place(on_host);
   if constexpr (kind_of<Arg> == OperandKind::guard)
     if (is_of_host(operand)) {
       static_cast<void>(operand.context()); /* throws after release() */
@@ -216,26 +223,26 @@ template <class Arg> bool kernels_reach(DevicePlace const &gpu, Arg const &opera
   }
 }
 
+/* The home of the first operand that is no view, and is written if only_written. These functions
+ * return a Place where they make it: to copy one waits for its bytes to be written. */
+template <bool only_written, class Used, class... More>
+UMEM_ALWAYS_INLINE Place home_of_first(Used const &first, More const &...others) {
+  if constexpr (Used::kind != OperandKind::view && (Used::writes || !only_written))
+    return home_of_one(operand_of(first));
+  else if constexpr (sizeof...(More) > 0)
+    return home_of_first<only_written>(others...);
+  else
+    return Place();
+}
+
 /* The place of a loop for which the caller names none: the home of the first operand that it writes
  * or, if it writes none that has a home, of the first that has. If that is a GPU whose kernels
  * cannot use another operand, the host, to which arrays transfer their elements. */
-template <class... Args, class... Access>
-UMEM_ALWAYS_INLINE Place place_for(Use<Args, Access> const &...uses) {
-  constexpr bool has_home = ((Use<Args, Access>::kind != OperandKind::view) || ...);
-  constexpr bool writes_home =
-      ((Use<Args, Access>::writes && Use<Args, Access>::kind != OperandKind::view) || ...);
-  Place home;
-  if constexpr (has_home) {
-    bool found = false;
-    auto look = [&](auto const &used) {
-      using Used = std::remove_cv_t<std::remove_reference_t<decltype(used)>>;
-      if constexpr (Used::kind != OperandKind::view && (Used::writes || !writes_home))
-        if (!std::exchange(found, true)) home = home_of_one(operand_of(used));
-    };
-    (look(uses), ...);
-    if (!home.is_device()) return home;
-    if (!(kernels_reach(home.device(), operand_of(uses)) && ...)) return Place(on_host);
-  }
+template <class... Uses> UMEM_ALWAYS_INLINE Place place_for(Uses const &...uses) {
+  Place home =
+      home_of_first<((Uses::writes && Uses::kind != OperandKind::view) || ...)>(uses...);
+  if (UMEM_RARELY(home.is_device()))
+    if (!(kernels_reach(home.device(), operand_of(uses)) && ...)) home = Place(on_host);
   return home;
 }
 
@@ -254,7 +261,9 @@ template <class PlaceType, class... Uses> constexpr bool has_place() {
 
 template <class... Uses> UMEM_ALWAYS_INLINE Place settled(AtHome, Uses const &...uses) {
   static_assert(has_place<AtHome, Uses...>());
-  return settled(place_for(uses...), uses...);
+  Place result = place_for(uses...);
+  (settle(result, operand_of(uses)), ...);
+  return result;
 }
 
 /* ---- the memory of arrays and parts ---- */
