@@ -7,7 +7,8 @@ Compiles with g++ and clang++, if they are installed, as C++17 with -O0 and with
 left out where there is no mdspan, and Eigen/Core, a header to compare with, where there is no Eigen. All files are
 compiled in turns, seven times after a round that is not counted, so that a noisy machine is noisy to all of them;
 --quick: once, with -O0; --once: the same, but only one compiler and no header alone except <vector>. What counts is the
-compiler's time on the processor, user and system. Prints the medians, and with --json writes every sample.
+compiler's time on the processor, user and system. Where the CUDA toolkit is, nvcc compiles a program with one reduction
+and an empty one, three times. Prints the medians, and with --json writes every sample.
 """
 import argparse
 import json
@@ -56,6 +57,17 @@ umem::Array<double, 2> filled() {
   return array;
 }
 """
+REDUCTION = """
+#include <umem.hpp>
+#include <umem/reductions.hpp>
+#include <cstdio>
+
+int main() {
+  auto x = umem::Array<double, 1>::full({1000}, 1);
+  std::printf("%g\\n", umem::sum(x));
+}
+"""
+KERNELS = {BESIDE: "#include <vector>\nint main() {}\n", "a program with one reduction": REDUCTION}
 
 
 def inclusion(*headers):
@@ -88,9 +100,13 @@ def sources(root):
     }
 
 
+def find_nvcc():
+    return shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+
+
 def include_flags(root):
     """umem's headers, and those of the CUDA toolkit that have an mdspan for C++17."""
-    nvcc = shutil.which("nvcc")
+    nvcc = find_nvcc()
     toolkit = Path(nvcc).resolve().parents[1] if nvcc else Path("/usr/local/cuda")
     cccl = [path for path in (toolkit / "include/cccl", toolkit / "include") if (path / "cuda/std/mdspan").exists()]
     others = [path for path in (Path("/usr/include/eigen3"), Path("/usr/local/include/eigen3")) if path.exists()]
@@ -109,8 +125,8 @@ def seconds_of(command):
 
 def preprocessed_lines(compiler, flags, path):
     """Lines that the compiler reads, those of all included files together."""
-    text = subprocess.run([compiler, "-E", "-P", *flags, path], capture_output=True, text=True, check=True).stdout
-    return text.count("\n")
+    text = subprocess.run([compiler, "-E", *flags, path], capture_output=True, text=True, check=True).stdout
+    return sum(bool(line.strip()) and not line.startswith("#") for line in text.splitlines())
 
 
 # What is looked for before a header counts as there.
@@ -182,6 +198,12 @@ def main():
                 title = f"{version.stdout.splitlines()[0]}, -std=c++17 {level}"
                 all_results[title] = measure(compiler, level, flags, texts, Path(folder), rounds)
                 print("\n".join(table(title, all_results[title])), flush=True)
+        if nvcc := not wishes.once and find_nvcc():
+            version = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+            title = f"{version.splitlines()[-2]}, -std=c++17 -O2"
+            flags = ["-x", "cu", "-std=c++17", f"-I{wishes.root}/cxx/include", f"-I{wishes.root}/c/include"]
+            all_results[title] = measure(nvcc, "-O2", flags, KERNELS, Path(folder), range(1 if wishes.quick else 3))
+            print("\n".join(table(title, all_results[title])), flush=True)
     if not all_results:
         sys.exit(f"there is none of {', '.join(COMPILERS)}")
     if wishes.json:

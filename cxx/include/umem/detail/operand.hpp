@@ -158,8 +158,10 @@ auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
 
 /* Whether an operand is an array in RAM that no GPU uses: its home is this thread. */
 template <class Arg> UMEM_ALWAYS_INLINE bool is_array_in_ram(Arg const &operand) noexcept {
-  if constexpr (kind_of<Arg> != OperandKind::array) return false;
-  else return ArrayMembers::mirror(operand) && ArrayMembers::mirror(operand)->is_ram();
+  if constexpr (kind_of<Arg> != OperandKind::array)
+    return false;
+  else
+    return ArrayMembers::mirror(operand) && ArrayMembers::mirror(operand)->is_ram();
 }
 
 /* The place of an operand that is no view. */
@@ -239,8 +241,7 @@ UMEM_ALWAYS_INLINE Place home_of_first(Used const &first, More const &...others)
  * or, if it writes none that has a home, of the first that has. If that is a GPU whose kernels
  * cannot use another operand, the host, to which arrays transfer their elements. */
 template <class... Uses> UMEM_ALWAYS_INLINE Place place_for(Uses const &...uses) {
-  Place home =
-      home_of_first<((Uses::writes && Uses::kind != OperandKind::view) || ...)>(uses...);
+  Place home = home_of_first<((Uses::writes && Uses::kind != OperandKind::view) || ...)>(uses...);
   if (UMEM_RARELY(home.is_device()))
     if (!(kernels_reach(home.device(), operand_of(uses)) && ...)) home = Place(on_host);
   return home;
