@@ -158,10 +158,9 @@ auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
 
 /* Whether an operand is an array in RAM that no GPU uses: its home is this thread. */
 template <class Arg> UMEM_ALWAYS_INLINE bool is_array_in_ram(Arg const &operand) noexcept {
-  if constexpr (kind_of<Arg> != OperandKind::array)
-    return false;
-  else
-    return ArrayMembers::mirror(operand) && ArrayMembers::mirror(operand)->is_ram();
+  if constexpr (kind_of<Arg> == OperandKind::array)
+    if (ArrayMembers::mirror(operand)) return ArrayMembers::mirror(operand)->is_ram();
+  return false;
 }
 
 /* The place of an operand that is no view. */
@@ -233,8 +232,7 @@ UMEM_ALWAYS_INLINE Place home_of_first(Used const &first, More const &...others)
     return home_of_one(operand_of(first));
   else if constexpr (sizeof...(More) > 0)
     return home_of_first<only_written>(others...);
-  else
-    return Place();
+  return Place();
 }
 
 /* The place of a loop for which the caller names none: the home of the first operand that it writes
