@@ -104,6 +104,8 @@ typedef struct umemFeed {
   /* The context of src_adr of the piece that next has handed out last. It has the methods and the
    * capabilities of the context src that copy_pieces was called with. */
   umemVirtual *src;
+  /* One address for all threads that share the pieces, and for no others meanwhile. */
+  void const *all;
 } umemFeed;
 
 /* How far a run of a list is. */

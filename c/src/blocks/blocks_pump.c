@@ -268,7 +268,7 @@ static void read_by_copies(Reader *self, unsigned threads) {
 static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
   umemVirtual *src = job->pump->slots.plan.given.source.ctx;
-  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece, src},
+  Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece, src, job->pump},
                  .waiter = {is_wanted},
                  .outer = umem_thread.waiter,
                  .pump = job->pump,

@@ -63,7 +63,7 @@ int umemCuda_copy_boxes(umemCudaWay const *way, umemCudaBoxes const *boxes,
 bool umemCuda_copy_narrow(umemVirtual *ctx, umemCudaWay const *way, umemLayout const *layout,
                           uintptr_t src_adr, uintptr_t dst_adr, int *error);
 
-/* ---- cuda_stage.c: to device memory, piece by piece ---- */
+/* ---- cuda_feed.c: to device memory, piece by piece ---- */
 
 bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed);
 
@@ -86,6 +86,13 @@ umemPages const *umemCuda_sized_pages(umemVirtual *ctx, size_t page_size);
 bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr,
                     umemVirtual *other, uintptr_t other_adr, size_t nbytes,
                     umemCudaDirection direction);
+
+/* Makes channels wait for what is queued on the stream of ctx, by an event. Waits see it as it was
+ * recorded last before them, so that one of the channels' own will do. False, with nothing
+ * recorded, if the stream is being captured, also by another thread since this copy began: the
+ * channels must not be drawn into that. *error: of the runtime. In the scope. */
+bool umemCuda_follow(umemVirtual *ctx, umemCudaState const *state, umemCudaChannel *const *channels,
+                     unsigned count, void *event, int *error);
 
 /* Runs that are copied as if they followed one another. */
 typedef struct umemCudaRuns {

@@ -379,12 +379,6 @@ void umemCudaChannel_give(umemCudaChannel *channel) {
   if (channel->broken || !keep_idle(channel)) destroy(channel);
 }
 
-umemCudaChannel *umemCudaChannel_open(umemVirtual *ctx, umemCudaGpu *gpu) {
-  UMEM_FORGETTING();
-  UMEM_CUDA_SCOPE(ctx, gpu, NULL);
-  return umemCudaChannel_take(gpu);
-}
-
 void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel) {
   umemCudaScope scope;
   UMEM_FORGETTING();

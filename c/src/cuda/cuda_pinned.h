@@ -100,9 +100,8 @@ umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu);
  * keeps it aside with its chunks until umemCuda_release_staging. */
 void umemCudaChannel_give(umemCudaChannel *channel);
 
-/* Both in no scope. What they do not record, single copies meet again. Where the GPU cannot be
- * entered any more, transfers of a closed channel may still be in flight. */
-umemCudaChannel *umemCudaChannel_open(umemVirtual *ctx, umemCudaGpu *gpu);
+/* Waits for its transfers and gives it back, in no scope. Records nothing. Where the GPU cannot be
+ * entered any more, they may still be in flight. */
 void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel);
 
 /* What each chunk holds at least. */

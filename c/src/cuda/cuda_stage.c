@@ -329,13 +329,8 @@ static void copy_near(void *job, unsigned i) {
 
 /* ---- all channels ---- */
 
-/* Makes the channels wait for what is queued on the stream of ctx, by an event. Waits see it as it
- * was recorded last before them, so that one of the channels' own will do. False, with nothing
- * recorded, if the stream is being captured, also by another thread since this copy began: the
- * channels must not be drawn into that. */
-static bool wait_for_stream(umemVirtual *ctx, umemCudaState const *state,
-                            umemCudaChannel *const *channels, unsigned count, void *event,
-                            int *error) {
+bool umemCuda_follow(umemVirtual *ctx, umemCudaState const *state, umemCudaChannel *const *channels,
+                     unsigned count, void *event, int *error) {
   umemCudaRt const *rt = state->gpu->rt;
   *error = rt->event_record(event, state->stream);
   bool captured = umem_can(ctx, umemOrdered) && umemCudaState_is_captured(state);
@@ -385,7 +380,7 @@ static bool begin(Stage *stage, umemCudaState const *state) {
   int error;
   take_channels(stage);
   if (stage->count < least_channels(stage)) return false;
-  bool waits = wait_for_stream(stage->ctx, state, stage->channels, stage->count,
+  bool waits = umemCuda_follow(stage->ctx, state, stage->channels, stage->count,
                                stage->channels[0]->events[0], &error);
   if (waits && error) stage->gpu->rt->last_error();
   if (!waits || error) return false;
@@ -461,129 +456,4 @@ bool umemCuda_stage(umemVirtual *ctx, umemCudaState *state, uintptr_t device_adr
   Stage stage = stage_of(ctx, state, other, &runs, direction);
   stage.meter = meter;
   return copy(&stage, state);
-}
-
-/* ==== the method copy_pieces: blocks of a program, in the order that it wants them ====
- *
- * A thread reads one piece into pinned memory while the GPU transfers the one before. It waits for
- * a transfer only when it needs its chunk, or has nothing else to do. */
-
-/* One thread. */
-typedef struct Sender {
-  Stage stage;     /* of one channel */
-  Worker worker;   /* of that channel */
-  umemCopyRun run; /* the piece that is filled; the only one of runs */
-  umemCudaRuns runs;
-  umemFeed *feed;
-  umemCopyPiece moving[umemChannelChunks]; /* on its way from each chunk; nbytes 0: none */
-  umemVirtual *followed; /* the channel waits for what was queued on it when this copy began */
-  uintptr_t followed_for;
-} Sender;
-
-/* As any other copy, which knows what to say in a capture. In no scope. */
-static void copy_alone(Sender *self, umemCopyPiece const *piece) {
-  uint64_t before = umem_thread.failures;
-  self->feed->about(self->feed, piece);
-  umem_copy_run(self->feed->src, piece->src_adr, piece->dst, piece->dst_adr, piece->nbytes);
-  if (umem_thread.failures == before) umem_synchronize(piece->dst);
-  self->feed->end(self->feed, piece, umem_thread.failures == before);
-}
-
-/* Starts the transfer of a piece that chunk b holds. In the scope. False: the piece has no
- * transfer. */
-static bool start_for(Sender *self, unsigned b, umemCopyPiece const *piece, bool *refused) {
-  umemCudaChannel *channel = self->worker.channel;
-  int error = umemCudaSuccess;
-  bool follows = self->followed == piece->dst && self->followed_for == piece->copy;
-  *refused = !follows && !wait_for_stream(piece->dst, umemCuda_state_of(piece->dst), &channel, 1,
-                                          channel->events[b], &error);
-  if (*refused || !succeeded(&self->stage, error)) return false;
-  self->followed = piece->dst;
-  self->followed_for = piece->copy;
-  if (start(&self->worker, b, (Piece){0, piece->nbytes})) self->moving[b] = *piece;
-  return self->moving[b].nbytes;
-}
-
-/* Waits for the transfer of chunk b, and ends its piece, which has failed if the scope cannot be
- * entered. */
-static bool settle_for(Sender *self, unsigned b) {
-  umemCopyPiece piece = self->moving[b];
-  if (!piece.nbytes) return true;
-  self->feed->about(self->feed, &piece);
-  self->stage.nbytes = piece.nbytes;
-  bool good = (self->worker.inside || enter(&self->worker)) && settle(&self->worker, b);
-  self->moving[b].nbytes = 0;
-  self->feed->end(self->feed, &piece, good);
-  return good;
-}
-
-/* Waits for both, the older one first, and leaves the scope. */
-static bool settle_both(Sender *self, unsigned oldest) {
-  bool good = settle_for(self, oldest);
-  good = settle_for(self, 1 - oldest) && good;
-  leave(&self->worker);
-  return good;
-}
-
-/* The next piece. If there is none, waits for the transfers: then there may be one. */
-static bool next_piece(Sender *self, unsigned b, size_t most, umemCopyPiece *piece) {
-  if (self->feed->next(self->feed, most, piece)) return true;
-  return (self->moving[0].nbytes || self->moving[1].nbytes) && settle_both(self, b) &&
-         self->feed->next(self->feed, most, piece);
-}
-
-/* Fills chunk b, which is free, and sends it; then waits for the other chunk, which is next. All
- * that in one scope, as each costs as much as a transfer of 10 KiB. False: stop. In no scope. */
-static bool send_for(Sender *self, unsigned b, umemCopyPiece const *piece) {
-  Worker *worker = &self->worker;
-  bool started = false, refused = false, other = true;
-  self->feed->about(self->feed, piece);
-  self->run = (umemCopyRun){piece->src_adr, piece->dst_adr, piece->nbytes, umemRunWaits};
-  self->stage.nbytes = piece->nbytes;
-  self->stage.other = umem_cpu_reads(self->feed->src) ? NULL : self->feed->src;
-  if (move(worker, worker->channel->chunks[b]->memory, (Piece){0, piece->nbytes}) &&
-      (worker->inside || enter(worker)))
-    started = start_for(self, b, piece, &refused);
-  if (started || refused) other = settle_for(self, 1 - b);
-  leave(worker);
-  if (refused)
-    copy_alone(self, piece);
-  else if (!started)
-    self->feed->end(self->feed, piece, false);
-  return (started || refused) && other;
-}
-
-static void send_all(Sender *self, size_t most) {
-  umemCopyPiece piece;
-  unsigned b = 0;
-  for (; next_piece(self, b, most, &piece) && send_for(self, b, &piece); b = 1 - b) {
-  }
-  settle_both(self, b);
-}
-
-/* As for single copies: what the CPU or a GPU has to wait for, or a disk gives to the GPU itself,
- * has routes of its own. */
-static bool takes(umemVirtual *src, umemCudaGpu *gpu) {
-  unsigned never = umemOrdered | umemDeviceShared | umemDeviceAccessible;
-  return umem_can(src, umemConcurrent) && !(src->capabilities & never) &&
-         !UMEM_SLOT(src, upstream) && !(UMEM_SLOT(src, direct_file) && umemCudaGds_open(gpu));
-}
-
-bool umemCuda_copy_pieces(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
-  umemCudaState *state = umemCuda_state_of(ctx);
-  if (!takes(src, state->gpu)) return false;
-  umemCudaChannel *channel = umemCudaChannel_open(ctx, state->gpu);
-  if (!channel) return false;
-  Sender self = {.stage = {.ctx = ctx,
-                           .gpu = state->gpu,
-                           .direction = umemCudaToDevice,
-                           .buffers = &state->buffers.host.super,
-                           .count = feed->threads},
-                 .feed = feed};
-  self.worker = (Worker){.stage = &self.stage, .channel = channel};
-  self.runs = (umemCudaRuns){&self.run, &self.run.nbytes, 1};
-  self.stage.runs = &self.runs;
-  send_all(&self, umemCudaChannel_room(channel));
-  umemCudaChannel_close(ctx, channel);
-  return true;
 }

@@ -268,7 +268,7 @@ static void call_method(Feeder *self) {
 static void feed_thread(void *data, unsigned number) {
   (void)number;
   umemTransferFeed *all = data;
-  Feeder self = {.feed = {all->threads, next_piece, about_piece, end_piece, NULL}, .all = all};
+  Feeder self = {.feed = {all->threads, next_piece, about_piece, end_piece, NULL, all}, .all = all};
   char const *function = umem_thread.function;
   struct umemOpenStep *step = umem_thread.step;
   umemLock_acquire(all->serving->lock);

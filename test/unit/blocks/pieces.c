@@ -207,7 +207,7 @@ TEST_ON(two_threads, a_piece_is_read_while_another_is_sent) {
   fake_cudart_before("event_synchronize", 1, count_reads, NULL);
   pass(&options, stream_of_place());
   fake_cudart_before("event_synchronize", 0, NULL, NULL);
-  assert_int_equal(read_by_then, 2);
+  assert_true(read_by_then >= 2);
 }
 
 /* ---- failures ---- */
