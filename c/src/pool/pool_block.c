@@ -76,8 +76,9 @@ static uint64_t const fills_most = 128 << 20;
 
 /* Finds a range of whole units for a block of a wide class alone: in a small pool always. A larger
  * one makes a span of free memory if it can, and places the block alone before it grows. So what is
- * left between blocks from when the pool was small is used. Only memory of a GPU and pinned RAM:
- * other RAM is taken where it is touched, and there heaps need 30 ns for such a block. */
+ * left between blocks from when the pool was small is used. Only memory of a GPU, and pinned and
+ * managed memory: other RAM is taken where it is touched, and there heaps need 30 ns for such a
+ * block. */
 static bool find_alone(Request *request, umemPoolGrowth growth) {
   umemPoolCore const *core = request->list->core;
   if (!umemPoolClass_is_wide(request->class) || !umem_can(core->upstream, umemDeviceAccessible))
