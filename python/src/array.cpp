@@ -207,10 +207,11 @@ nb::tuple Shape::tuple(int rank, int64_t const *numbers) {
 
 ElementType element_of(nb::handle dtype) {
   if (dtype.is_none()) return umemFloat64;
-  nb::object found = nb::borrow(PyDict_GetItemWithError(known_types, dtype.ptr()));
+  nb::object found =
+      nb::borrow(in_python([&] { return PyDict_GetItemWithError(known_types, dtype.ptr()); }));
   if (!found.is_valid()) {
     PyErr_Clear(); /* of what cannot be hashed, such as a list of fields */
-    found = nb::handle(find_type)(dtype);
+    found = call_python(find_type, dtype);
   }
   if (PyLong_Check(found.ptr()))
     return static_cast<umemElementType>(PyLong_AsUnsignedLong(found.ptr()));
@@ -244,7 +245,7 @@ nb::object dtype_of(ElementType const &type) {
   if (type.named.is_valid()) return type.named;
   nb::int_ number(type.type);
   PyObject *dtype = PyDict_GetItemWithError(known_dtypes, number.ptr());
-  return dtype ? nb::borrow(dtype) : nb::handle(make_dtype)(number);
+  return dtype ? nb::borrow(dtype) : call_python(make_dtype, number);
 }
 
 /* ---- what arrays are ---- */

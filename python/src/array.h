@@ -269,7 +269,7 @@ bool read_arguments(char const *const (&parameters)[count], size_t by_place,
 /* The body of such a method: exceptions become those of Python. */
 template <class F> PyObject *raised(F &&body) noexcept {
   try {
-    return nb::object(body()).release().ptr();
+    return in_python([&] { return nb::object(body()).release().ptr(); });
   } catch (nb::python_error &error) {
     error.restore();
   } catch (std::bad_alloc const &) {

@@ -81,7 +81,7 @@ static PyObject *element_converter;
 static PyObject *source_maker; /* function of (value, dtype) */
 
 nb::object make_source(nb::handle value, Array &array) {
-  return nb::handle(source_maker)(value, dtype_of(array));
+  return call_python(source_maker, value, dtype_of(array));
 }
 
 /* Whether umem assigns one to the other by itself. */
@@ -95,7 +95,7 @@ static bool is_assignable(ElementType const &to, ElementType const &from) {
 
 void assign(Array &dst, Array &src, bool saturates) {
   if (!is_assignable(element_of(dst), element_of(src))) {
-    nb::object none = nb::handle(element_converter)(nb::find(dst), nb::find(src));
+    nb::object none = call_python(element_converter, nb::find(dst), nb::find(src));
     return;
   }
   Hold to(dst, true), from(src);

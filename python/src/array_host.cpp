@@ -223,7 +223,7 @@ PyObject *host_method(PyObject *self, PyObject *const *values, Py_ssize_t count,
       raise(umemTypeError, "umem.Array.host expects (mode='rw')");
     nb::object access = host_access(self, array, given[0]);
     if (access.is_valid()) return access;
-    return nb::object(nb::handle(host_by_copy)(nb::handle(self), nb::handle(given[0])));
+    return nb::object(call_python(host_by_copy, nb::handle(self), nb::handle(given[0])));
   });
 }
 

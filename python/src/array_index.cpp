@@ -195,7 +195,7 @@ PyObject *get_items(PyObject *self, PyObject *key) {
   return method_call(self, [&](Array &array) {
     if (!has_chosen(key)) return index_array(array, key);
     nb::object rows = read_rows(array, key);
-    return rows.is_valid() ? rows : nb::handle(read_chosen)(nb::handle(self), nb::handle(key));
+    return rows.is_valid() ? rows : call_python(read_chosen, nb::handle(self), nb::handle(key));
   });
 }
 
@@ -207,7 +207,7 @@ PyObject *get_row(PyObject *self, Py_ssize_t index) {
 bool write_chosen_items(nb::handle self, nb::handle key, nb::handle value) {
   if (!has_chosen(key)) return false;
   if (write_rows(array_of(self), key, value)) return true;
-  nb::object none = nb::handle(write_chosen)(self, key, value);
+  nb::object none = call_python(write_chosen, self, key, value);
   return true;
 }
 

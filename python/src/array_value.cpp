@@ -116,7 +116,7 @@ static nb::object checked(PyObject *object) {
 }
 
 static double real_of(nb::handle number) {
-  double value = PyFloat_AsDouble(number.ptr());
+  double value = in_python([&] { return PyFloat_AsDouble(number.ptr()); });
   if (value == -1 && PyErr_Occurred()) throw nb::python_error();
   return value;
 }
@@ -124,7 +124,7 @@ static double real_of(nb::handle number) {
 static Number complex_of(nb::handle number) {
   nb::object value = nb::borrow(number);
   if (!PyComplex_Check(number.ptr()))
-    value = nb::handle(reinterpret_cast<PyObject *>(&PyComplex_Type))(number);
+    value = call_python(reinterpret_cast<PyObject *>(&PyComplex_Type), number);
   return {{PyComplex_RealAsDouble(value.ptr()), PyComplex_ImagAsDouble(value.ptr())}};
 }
 
@@ -139,10 +139,10 @@ static nb::object whole_of(nb::handle number, NumberKind kind, umemElementType t
     if (std::isinf(value)) refuse_range(number, type);
     return checked(PyLong_FromDouble(value));
   }
-  if (PyIndex_Check(number.ptr())) whole = PyNumber_Index(number.ptr());
+  if (PyIndex_Check(number.ptr())) whole = in_python([&] { return PyNumber_Index(number.ptr()); });
   if (!whole) { /* such as a bool of NumPy */
     PyErr_Clear();
-    whole = PyNumber_Long(number.ptr());
+    whole = in_python([&] { return PyNumber_Long(number.ptr()); });
   }
   return checked(whole);
 }
@@ -281,7 +281,7 @@ static nb::object find_element(Array &array, nb::handle number) {
 }
 
 static nb::object only_item(Array &array) {
-  if (is_stored(element_of(array))) return nb::handle(stored_item)(nb::find(array));
+  if (is_stored(element_of(array))) return call_python(stored_item, nb::find(array));
   Hold hold(array);
   umemArray *handle = hold.get();
   if (umemArray_elements(handle) != 1)

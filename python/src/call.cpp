@@ -36,7 +36,8 @@ void set_exception(umemStatusType type, char const *message) {
   PyObject *text =
       PyUnicode_DecodeUTF8(message, static_cast<Py_ssize_t>(strlen(message)), "surrogateescape");
   if (!text) return;
-  PyObject *value = PyObject_CallFunction(make_exception, "iO", static_cast<int>(type), text);
+  PyObject *value = in_python(
+      [&] { return PyObject_CallFunction(make_exception, "iO", static_cast<int>(type), text); });
   Py_DECREF(text);
   if (value) set_exception(value);
 }
@@ -81,7 +82,7 @@ std::string type_text(nb::handle object) {
 }
 
 int64_t to_index(nb::handle object, char const *what, umemStatusType beyond) {
-  PyObject *number = PyNumber_Index(object.ptr());
+  PyObject *number = in_python([&] { return PyNumber_Index(object.ptr()); });
   if (!number) {
     PyErr_Clear();
     raise(umemTypeError, "%s must be an integer, not %s", what, type_text(object).c_str());

@@ -51,15 +51,20 @@ public:
 extern nb::ft_mutex tables;
 using TablesLock = nb::ft_lock_guard;
 
-/* Runs what waits for the GIL. While the interpreter ends, Python before 3.14 ends other threads
- * there, which no destructor survives; later versions let them wait for the end of the process. So
- * does this. */
-template <class F> void wait_for_gil(F &&wait) noexcept {
+/* Runs what waits for the GIL: Python, or a call for the GIL itself. While the interpreter ends,
+ * Python before 3.14 ends other threads there, which no frame of C++ survives; later versions let
+ * them wait for the end of the process. So does this. */
+template <class F> decltype(auto) in_python(F &&run) {
   try {
-    wait();
+    return run();
   } catch (abi::__forced_unwind &) {
     for (;;) pause();
   }
+}
+
+/* What a function of Python returns. */
+template <class... Arguments> nb::object call_python(nb::handle function, Arguments &&...given) {
+  return in_python([&] { return function(std::forward<Arguments>(given)...); });
 }
 
 /* Gives the GIL up, if needed. */
@@ -69,7 +74,7 @@ class Unlock {
 public:
   explicit Unlock(bool needed = true) : state_(needed ? PyEval_SaveThread() : nullptr) {}
   ~Unlock() {
-    if (state_) wait_for_gil([this] { PyEval_RestoreThread(state_); });
+    if (state_) in_python([this] { PyEval_RestoreThread(state_); });
   }
   Unlock(Unlock const &) = delete;
   Unlock &operator=(Unlock const &) = delete;
@@ -81,7 +86,7 @@ class Gil {
 
 public:
   Gil() {
-    wait_for_gil([this] { state_ = PyGILState_Ensure(); });
+    in_python([this] { state_ = PyGILState_Ensure(); });
   }
   ~Gil() { PyGILState_Release(state_); }
   Gil(Gil const &) = delete;

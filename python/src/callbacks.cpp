@@ -19,7 +19,7 @@ static bool ask_retry(Context *context, size_t nbytes, size_t alignment, unsigne
   if (!self.is_valid()) return false; /* nobody but arrays uses the place any more */
   nb::object function = nb::getattr(self(), "_callback", nb::none());
   if (function.is_none()) return false;
-  nb::object again = function(nbytes, alignment, attempt);
+  nb::object again = call_python(function, nbytes, alignment, attempt);
   int truth = PyObject_IsTrue(again.ptr());
   if (truth < 0) throw nb::python_error();
   return truth != 0;
@@ -47,7 +47,7 @@ static nb::object stream_object(uintptr_t stream) {
 /* The address that a function has returned; None: no memory. */
 static void *address_of(nb::object const &returned) {
   if (returned.is_none()) return nullptr;
-  nb::object number = nb::steal(PyNumber_Index(returned.ptr()));
+  nb::object number = nb::steal(in_python([&] { return PyNumber_Index(returned.ptr()); }));
   unsigned long long address = number.is_valid() ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
   if (PyErr_Occurred()) throw nb::python_error();
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
@@ -59,7 +59,7 @@ void *ExternalFunctions::allocate(void *user, size_t nbytes, size_t alignment, u
   if (has_exception()) return nullptr;
   try {
     nb::object function = static_cast<ExternalFunctions *>(user)->allocate_;
-    return address_of(function(nbytes, alignment, stream_object(stream)));
+    return address_of(call_python(function, nbytes, alignment, stream_object(stream)));
   } catch (nb::python_error &error) {
     error.restore();
     keep_exception();
@@ -86,7 +86,8 @@ void ExternalFunctions::deallocate(void *user, void *block, size_t nbytes, size_
   PyErr_Fetch(&type, &value, &trace);
   try {
     nb::object function = static_cast<ExternalFunctions *>(user)->deallocate_;
-    function(reinterpret_cast<uintptr_t>(block), nbytes, alignment, stream_object(stream));
+    call_python(function, reinterpret_cast<uintptr_t>(block), nbytes, alignment,
+                stream_object(stream));
   } catch (nb::python_error &error) {
     record_raised(error);
   }
@@ -117,7 +118,7 @@ bool Progress::step(void *user, uint64_t done, uint64_t total) {
     PyObject *function = static_cast<Progress *>(user)->function;
     if (!function) return true;
     /* Functions that return nothing go on. */
-    nb::object answer = nb::handle(function)(done, total);
+    nb::object answer = call_python(function, done, total);
     return !answer.is(nb::handle(Py_False));
   } catch (nb::python_error &error) {
     error.restore();
@@ -141,7 +142,7 @@ static void call_hook(void *ctx, umemStatusType type, char const *message, void 
       function = nb::borrow(hook);
     }
     if (function.is_valid())
-      function(umem_get_status_name(type), message, umem_get_device_name(ctx));
+      call_python(function, umem_get_status_name(type), message, umem_get_device_name(ctx));
   } catch (nb::python_error &error) {
     error.restore();
     keep_exception();

@@ -172,7 +172,7 @@ PyObject *come_after; /* of (place, number, stream): later work of place starts 
 nb::object place_of_device(umemDLDevice device) {
   if (device.device_type == umemDLCPU || device.device_type == umemDLCUDAHost)
     return nb::borrow(default_host());
-  return nb::handle(make_place)(device.device_type, device.device_id);
+  return call_python(make_place, device.device_type, device.device_id);
 }
 nb::object place_of_tensor(umemDLManagedTensor const *tensor) {
   return place_of_device(tensor->dl_tensor.device);
@@ -221,7 +221,7 @@ nb::object take_capsule(nb::handle object, nb::handle capsule, nb::handle place)
   nb::object array = take_tensor<umemDLManagedTensorVersioned, umemArray_from_dlpack>(
       capsule, place, false, versioned_name, "used_dltensor_versioned");
   if (array.is_valid()) return array;
-  bool read_only = nb::cast<bool>(nb::handle(is_immutable)(object));
+  bool read_only = nb::cast<bool>(call_python(is_immutable, object));
   array = take_tensor<umemDLManagedTensor, umemArray_from_dlpack_unversioned>(
       capsule, place, read_only, unversioned_name, "used_dltensor");
   if (array.is_valid()) return array;
@@ -259,7 +259,7 @@ nb::object call_dlpack(nb::handle object, nb::handle stream, bool versioned) {
   bool streamed = !stream.is_none();
   PyObject *arguments[] = {object.ptr(), versioned ? version : stream.ptr(), stream.ptr()};
   PyObject *keywords = versioned ? streamed ? of_both : of_version : streamed ? of_stream : nullptr;
-  return nb::steal(call_method(name_of_method, arguments, 1, keywords));
+  return nb::steal(in_python([&] { return call_method(name_of_method, arguments, 1, keywords); }));
 }
 
 nb::object ask(nb::handle object, nb::handle stream) {
@@ -416,7 +416,7 @@ nb::object share_by_table(umemDLPackExchange const *table, nb::handle object, nb
  * CUDA's legacy default stream, 0. */
 uint64_t work_stream(umemDLDevice device) {
   if (!has_streams(device)) return 0;
-  nb::object place = nb::handle(work_place)();
+  nb::object place = call_python(work_place);
   Use context = place_of(place).open();
   Queue queue(context.get());
   return queue.gpu == device.device_id ? queue.stream : 0;
@@ -494,7 +494,7 @@ int table_stream(int32_t type, int32_t number, void **stream) {
 
 /* Where a new tensor for this device is: at umem.default() if that is such memory. */
 nb::object place_of_new(umemDLDevice device) {
-  nb::object place = nb::handle(work_place)();
+  nb::object place = call_python(work_place);
   Use context = place_of(place).open();
   bool is_on_gpu = context->can(umemDeviceAccessible);
   bool is_host = context->can(umemCpuReadable | umemWritable) && !context->can(umemOffsets);
@@ -570,7 +570,7 @@ nb::object share(nb::handle object, nb::handle place) {
     capsule = ask(object, stream_of(place));
   } catch (nb::python_error &error) {
     if (!error.matches(PyExc_BufferError) || !place.is_none()) throw;
-    nb::object array = nb::handle(find_read_only)(object);
+    nb::object array = call_python(find_read_only, object);
     if (array.is_none()) throw;
     return array;
   }

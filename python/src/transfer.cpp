@@ -424,8 +424,8 @@ static PyObject *copy_function(PyObject *, PyObject *const *values, Py_ssize_t c
       Route route;
       if (dst && src && copy_short(*dst, *src, route)) return nb::cast(std::move(route));
     }
-    return nb::object(nb::handle(copy_others)(nb::handle(given[0]), nb::handle(given[1]),
-                                              nb::handle(given[2]), nb::handle(given[3])));
+    return nb::object(call_python(copy_others, nb::handle(given[0]), nb::handle(given[1]),
+                                  nb::handle(given[2]), nb::handle(given[3])));
   });
 }
 

@@ -84,6 +84,33 @@ def test_arrays_are_sent_to_other_processes(run_python, method):
 
 # ---- the end ----
 
+THREADS = """
+import threading, time
+a, b = umem.zeros(1000), umem.zeros(1000)
+def sleep(*_):
+    time.sleep(0.0003)
+    return False
+class Slow:
+    def __index__(self):
+        return sleep() + 3
+    def __float__(self):
+        return sleep() + 3.0
+    def __dlpack__(self, **options):
+        sleep()
+        return a.__dlpack__(**options)
+    def __dlpack_device__(self):
+        return 1, 0
+def work():
+    while True:
+        try:
+            {}
+        except umem.Error:
+            pass
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.1)
+"""
+
 END = {
     "arrays": "keep = [umem.zeros(3), umem.zeros(3, place=umem.Pool(umem.File()))]",
     "exports": "import numpy; keep = [numpy.asarray(umem.zeros(3)), umem.from_dlpack(numpy.zeros(3))]",
@@ -96,6 +123,13 @@ END = {
     "threads": ("import threading, time; "
                 "threading.Thread(target=lambda: [(umem.zeros(9, place=umem.Pool(umem.Host())), time.sleep(0.001)) "
                 "for _ in range(10**6)], daemon=True).start(); time.sleep(0.05)"),
+    # The functions sleep, so that the threads wait for the GIL when the interpreter has begun to end.
+    "progress": THREADS.format("umem.copy(a, b, progress=sleep, step=100)"),
+    "retries": THREADS.format("place = umem.Retry(umem.Limit(umem.Host(), 8), sleep); umem.zeros(9, place=place)"),
+    "failures": THREADS.format("umem.set_failure_hook(sleep); umem.zeros(9, place=umem.Limit(umem.Host(), 8))"),
+    "indices": THREADS.format("[a[[[k, 2, 3]]] for k in range(1000)]"),
+    "numbers": THREADS.format("a[3] = Slow(); a[Slow()]; a[:2] = (1, Slow())"),
+    "tensors": THREADS.format("umem.from_dlpack(Slow())"),
     "atexit": "import atexit; atexit.register(lambda: print(umem.zeros(3).tolist()))",
 }
 
