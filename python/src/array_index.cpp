@@ -52,11 +52,11 @@ static void apply_slice(Views &view, int dim, nb::handle part) {
 
 static void apply_index(Views &view, int dim, nb::handle part) {
   if (PyBool_Check(part.ptr()) || !PyIndex_Check(part.ptr()))
-    raise(umemTypeError,
+    raise(umemIndexError,
           "an index is an integer, a slice, an ellipsis, None, or a mask or list of integers, not "
           "%s",
           type_text(part).c_str());
-  int64_t index = to_index(part, "an index", umemIndexError),
+  int64_t index = to_index(part, "an index", umemIndexError, umemIndexError),
           extent = umemArray_extent(view.now(), dim);
   if (index < -extent || index >= extent)
     raise(umemIndexError, "index %lld is outside of dimension %d with %lld elements",
@@ -174,13 +174,15 @@ Py_ssize_t count_rows(PyObject *self) {
 
 static PyObject *read_chosen, *write_chosen; /* functions of (array, key) and (array, key, value) */
 
-/* Whether a part of a key chooses elements one by one: all but integers, slices, ... and None. */
+/* Whether a part of a key chooses elements one by one: all but integers, slices, ..., None and
+ * texts. */
 static bool is_chosen(nb::handle part) {
   PyObject *o = part.ptr();
   if (PyBool_Check(o) || PyList_Check(o) || PyTuple_Check(o)) return true;
   if (PyLong_Check(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) return false;
   nb::object shape = nb::getattr(part, "shape", nb::none());
-  if (!PyTuple_Check(shape.ptr())) return false;
+  if (!PyTuple_Check(shape.ptr()))
+    return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
   return PyTuple_Size(shape.ptr()) != 0 || kind_of_number(part) == truthNumber;
 }
 

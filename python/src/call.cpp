@@ -81,11 +81,12 @@ std::string type_text(nb::handle object) {
   return is_class ? "the class " + name : name;
 }
 
-int64_t to_index(nb::handle object, char const *what, umemStatusType beyond) {
+int64_t to_index(nb::handle object, char const *what, umemStatusType beyond, umemStatusType other) {
   PyObject *number = in_python([&] { return PyNumber_Index(object.ptr()); });
   if (!number) {
-    PyErr_Clear();
-    raise(umemTypeError, "%s must be an integer, not %s", what, type_text(object).c_str());
+    nb::python_error error; /* what a method of the program has raised stays */
+    if (!error.matches(PyExc_TypeError)) throw error;
+    raise(other, "%s must be an integer, not %s", what, type_text(object).c_str());
   }
   int overflow;
   long long value = PyLong_AsLongLongAndOverflow(number, &overflow);

@@ -129,7 +129,9 @@ void report_failure(char const *where) noexcept;
 /* What a message calls an object of the wrong kind: its class, or the class that it is. */
 std::string type_text(nb::handle object);
 
-/* A Python object as int64_t, as operator.index does. what names it in the exception. */
-int64_t to_index(nb::handle object, char const *what, umemStatusType beyond = umemValueError);
+/* A Python object as int64_t, as operator.index does. what names it in the exception; beyond: that
+ * of a number that does not fit; other: that of an object that is no integer. */
+int64_t to_index(nb::handle object, char const *what, umemStatusType beyond = umemValueError,
+                 umemStatusType other = umemTypeError);
 
 #endif

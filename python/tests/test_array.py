@@ -242,12 +242,30 @@ def test_a_row_may_be_a_part_of_the_array():
     assert same(array, expected)
 
 
-@pytest.mark.parametrize("key, error", [(5, IndexError), (-5, IndexError), ((1, 2, 3), IndexError), (1.5, TypeError),
-                                        ("a", TypeError), (["a"], TypeError),
-                                        ((Ellipsis, Ellipsis), IndexError), ((None,) * 40, IndexError)])
-def test_wrong_indices(key, error):
-    with pytest.raises(error):
-        umem.zeros((4, 4))[key]
+@pytest.mark.parametrize("key", [
+    5, -5, (1, 2, 3), (Ellipsis, Ellipsis), (None,) * 80, 1.5, "a", b"a", {}, 1j, object(), numpy.array(1.0), numpy.float64(1),
+    ["a"], [b""], [None], [slice(2)], [0.5], [1 << 80], (0, "a"), ([0], 0.5), umem.zeros(2), umem.zeros(())])
+def test_wrong_indices(key):
+    array = umem.zeros((4, 4), ghosts=1)
+    with pytest.raises(IndexError):
+        numpy.zeros((4, 4))[numpy.asarray(key) if isinstance(key, umem.Array) else key]
+    with pytest.raises(umem.IndexError):
+        array[key]
+    with pytest.raises(umem.IndexError):
+        array[key] = 3
+    if not isinstance(key, list):
+        with pytest.raises(umem.IndexError):
+            array.ghosts[(0, 0, 0) if key is Ellipsis else key]
+
+
+def test_an_index_raises_its_own_exception():
+    class Index:
+        def __index__(self):
+            raise KeyboardInterrupt
+
+    for use in umem.zeros(3).__getitem__, umem.zeros(3).item, umem.zeros, umem.zeros(3, ghosts=1).ghosts.__getitem__:
+        with pytest.raises(KeyboardInterrupt):
+            use(Index())
 
 
 @pytest.mark.parametrize("use, message", [

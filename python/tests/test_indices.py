@@ -1,4 +1,6 @@
 """Indices that are masks or lists of integers, on every place, beside NumPy."""
+import array
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -50,6 +52,14 @@ def shape_and_key(draw):
     if not any(isinstance(part, (bool, list, numpy.ndarray)) for part in parts):
         parts.append(draw(st.booleans()))
     return shape, parts[0] if len(parts) == 1 and draw(st.booleans()) else tuple(parts)
+
+
+@pytest.mark.parametrize("key", [range(2), range(2, 0, -1), bytearray(b"\0\2"), array.array("i", [0, 2]), [[]], [[], []], (slice(2), range(2))])
+def test_sequences_are_lists_of_integers(key):
+    expected, found = numbers((3, 4)), umem.asarray(numbers((3, 4)), copy=True)
+    assert found[key].tolist() == expected[key].tolist()
+    expected[key] = found[key] = 7
+    assert found.tolist() == expected.tolist()
 
 
 def result(function):

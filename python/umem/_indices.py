@@ -16,9 +16,12 @@ _WHOLE = slice(None)
 
 def _read(part: Any) -> Array:
     """An array in RAM, in C order: of bool for a mask, else of int64."""
-    if isinstance(part, (list, tuple)) and not part:
-        return _core.empty(0, "int64")
-    found: Array = exchange.find(part, None)[0]
+    try:
+        found: Array = exchange.find(part)[0]
+    except (OverflowError, TypeError):
+        fail(f"an index is an integer, a slice, an ellipsis, None, or a mask or list of integers, not {part!r}", 6)
+    if not found.size and isinstance(part, (list, tuple)):  # such as [], of no type
+        return _core.empty(found.shape, "int64")
     if found.dtype.kind not in "biu":
         fail(f"an array of indices has integers or bool, not {found.dtype}", 6)
     return found.astype("bool" if found.dtype.kind == "b" else "int64", _core._host())

@@ -545,9 +545,10 @@ class Ghosts:
             end = extent + width if part.stop is None else part.stop
             first, end = (min(max(i + width, 0), extent + 2 * width) for i in (first, end))
             return slice(first, end, part.step)
-        if not hasattr(part, "__index__"):
-            fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 5)
-        index = part.__index__()
+        try:
+            index = operator.index(None if isinstance(part, bool) else part)
+        except TypeError:
+            fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 6)
         if not -width <= index < extent + width:
             fail(f"index {index} is outside of dimension {dim}, which has indices {-width} to {extent + width - 1}", 6)
         return index + width
