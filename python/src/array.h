@@ -315,6 +315,8 @@ nb::object share_numpy(nb::handle object);
 
 /* array_value.cpp: the bytes of one element of this type with the value of a Python number. */
 void encode(nb::handle number, umemElementType type, void *out, size_t size);
+/* Raises OverflowError if elements are integers, and a number is out of their range. */
+void check_fits(nb::handle number, umemElementType type);
 /* Each can hold those before it. The numbers are those of _ORDER in umem/_lists.py. */
 enum NumberKind { noNumber = -1, truthNumber, wholeNumber, realNumber, complexNumber };
 NumberKind kind_of_number(nb::handle object);

@@ -17,7 +17,8 @@ nb::object new_array(Shape const &shape, ElementType const &type, nb::handle pla
 }
 
 template <bool zero> static nb::object make(nb::handle shape, nb::handle dtype, nb::handle place) {
-  return new_array(Shape(shape), element_of(dtype), place_or_host(place), zero);
+  nb::object where = zero && !place.is_none() ? find_new_place(place) : place_or_host(place);
+  return new_array(Shape(shape), element_of(dtype), where, zero);
 }
 
 /* An array over bytes of a place: a part of a file, or memory of another library that owner keeps
@@ -106,7 +107,12 @@ static nb::object arange(nb::handle start, nb::handle stop, nb::handle step, boo
   }
   if (!(count < 9e18)) raise(umemValueError, "arange has too many elements");
   Shape shape(nb::int_(count > 0 ? static_cast<int64_t>(count) : 0));
-  nb::object array = new_array(shape, element_of(dtype), place_or_host(place), false);
+  ElementType const type = element_of(dtype);
+  if (shape.extents[0]) { /* all fit if the first and the last one do */
+    check_fits(start, type.type);
+    check_fits(start + step * nb::int_(shape.extents[0] - 1), type.type);
+  }
+  nb::object array = new_array(shape, type, place_or_host(place), false);
   Hold hold(array_of(array)); /* another thread may close the place */
   if (whole)
     fill_range<int64_t>(hold.get(), umemInt64, first, pace);

@@ -175,6 +175,11 @@ static umemElementType read_number(nb::handle number, umemElementType type, Numb
   return umemFloat64;
 }
 
+void check_fits(nb::handle number, umemElementType type) {
+  Number room;
+  if (is_integer(type)) read_number(number, type, room);
+}
+
 /* Without an array for each side: most of what programs set. */
 static bool encode_plain(Number const &room, umemElementType from, umemElementType type, void *out,
                          size_t size) {

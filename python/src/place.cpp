@@ -473,6 +473,10 @@ void bind_places(nb::module_ &m) {
   m.def("_find_place", find_place, nb::arg("place").none(),
         nb::sig("def _find_place(place: PlaceType | str) -> PlaceType"),
         "The place that a text names, or the object itself.");
+  m.def("_find_new_place", find_new_place, nb::arg("place").none(),
+        nb::sig("def _find_new_place(place: PlaceType | str) -> PlaceType"),
+        "As _find_place; a text that names a file and no mode makes the file, and raises if it is "
+        "there.");
   m.def("_set_default", set_default, nb::arg("place").none(),
         nb::sig("def _set_default(place: PlaceType | None) -> None"), "See umem.set_default.");
   m.def("_default", default_place, nb::arg("device"),

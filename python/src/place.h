@@ -105,7 +105,7 @@ Place &place_of(nb::handle object);
 /* The place that a Python object is, or that its text names, as umem.open makes it. */
 nb::object find_place(nb::handle object);
 
-/* For a copy that is to be made there: a text that names a file and no mode makes the file, and
+/* For elements that are to be written there: a text that names a file and no mode makes the file, and
  * raises if there is one. */
 nb::object find_new_place(nb::handle object);
 

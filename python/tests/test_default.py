@@ -46,9 +46,26 @@ def test_a_copy_to_a_named_file_makes_it(tmp_path, scheme):
     with pytest.raises(umem.FileExistsError):
         array.to(f"{scheme}:{link}")
     assert not path.exists()
-    with pytest.raises(umem.FileNotFoundError):
-        umem.zeros(3, "f4", f"file:{path}")
     assert array.to("file:").tolist() == [0, 1, 2]  # a file without a name
+
+
+@pytest.mark.parametrize("make", [
+    lambda place: umem.zeros(3, place=place), lambda place: umem.zeros(1, place=place, ghosts=1),
+    lambda place: umem.ones(3, place=place), lambda place: umem.full(3, 1.0, place=place), lambda place: umem.arange(3.0, place=place),
+    lambda place: umem.asarray([0.0, 1, 2], place=place), lambda place: umem.concatenate([umem.zeros(3)], place=place),
+    lambda place: umem.stack([umem.zeros(3)], place=place), lambda place: umem.full_like(umem.zeros(3), 2, place=place),
+    lambda place: umem.zeros(3).device(place).__enter__(), lambda place: [None for _ in umem.blocks(umem.zeros(3), place, rows=3)]])
+def test_no_new_array_goes_into_a_file_that_is_there(tmp_path, make):
+    path = tmp_path / "a.bin"
+    make(f"file:{path}")
+    assert path.stat().st_size >= 24
+    path.write_bytes(b"what others have written")
+    with pytest.raises(umem.FileExistsError):
+        make(f"file:{path}")
+    assert path.read_bytes() == b"what others have written"
+    assert umem.empty(4, "u1", f"file:{path}").tolist() == list(b"what")  # writes nothing
+    make(f"file:{path}?mode=r+")
+    assert path.read_bytes() != b"what others have written"
 
 
 def range_of(count):

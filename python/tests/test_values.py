@@ -272,3 +272,20 @@ def test_no_element_is_set_where_none_may_be_written():
     array.release()
     with pytest.raises(umem.ValueError, match="released"):
         array[1, 1] = 3
+
+
+@pytest.mark.parametrize("value", [range(5), range(7, -4, -3), range(0), range(1 << 62, (1 << 62) + 2)])
+def test_a_range_is_an_array(value):
+    assert umem.asarray(value).tolist() == list(value)
+    assert umem.asarray(value, "float32").dtype == "float32"
+    array = umem.zeros(len(value), "int64")
+    array[:] = value
+    assert array.tolist() == list(value)
+
+
+def test_arange_stays_in_the_range_of_integers():
+    for arguments, dtype in (((129,), "i1"), ((-129, 0), "i1"), ((-1, 3), "u1"), ((0, 1e3, 0.5), "u1"), ((0, -300, -100), "i1")):
+        with pytest.raises(OverflowError, match="does not fit into elements of"):
+            umem.arange(*arguments, dtype=dtype)
+    for arguments, dtype in (((128,), "u1"), ((-128, 128), "i1"), ((127, -130, -255), "i1"), ((0, -7), "u1"), ((0, 0.9), "u1")):
+        assert umem.arange(*arguments, dtype=dtype).tolist() == list(range(*map(int, arguments))) or arguments[-1] == 0.9

@@ -365,7 +365,7 @@ class Array(_core.Array[Element]):
         if place is None:
             capabilities = 0 if self.place is None else self.place.capabilities
             place = self.place if capabilities & DEVICE_ACCESSIBLE else Cuda(0)
-        where: Place = _core._find_place(place)
+        where: Place = _core._find_new_place(place)
         return _Access(self, mode, where, self.place is where)
 
     @contextmanager

@@ -121,7 +121,7 @@ def from_arrow(column: Any, place: Place | str | None = None, *,
     umem.TypeError
         column is no column, or its elements have no fixed width.
     """
-    where: Place | None = None if place is None else _core._find_place(place)
+    where: Place | None = None if place is None else _core._find_new_place(place)
     pairs = _columns(column)
     form = _core._arrow_format(pairs[0][0]) or ""
     if form == "+s":

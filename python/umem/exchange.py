@@ -325,6 +325,8 @@ def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Arr
             return made, False
     if isinstance(value, (int, float, complex, list, tuple)):
         return from_lists(value, dtype), False
+    if isinstance(value, range):
+        return _core._arange(value.start, value.stop, value.step, True, "int64", _core._host()), False
     if _core._kind_of_number(value) >= 0:
         own = getattr(value, "dtype", None)
         if not hasattr(value, "__dlpack__"):  # its interface names memory that is gone

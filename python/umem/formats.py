@@ -131,7 +131,7 @@ class Archive(Mapping[str, Array]):
         umem.ValueError
             Compressed elements are damaged.
         """
-        where = _core._find_place("host:" if place is None else place)
+        where = _core._find_new_place("host:" if place is None else place)
         chosen = list(self if names is None else names)
         core = self._opened(*chosen)
         made = {name: _empty(name, core.info(name), where) for name in chosen}

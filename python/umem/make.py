@@ -47,7 +47,8 @@ def empty(shape: Shape, dtype: Any = None, place: Place | str | None = None, *, 
     dtype : umem.DType, str, type or NumPy dtype, optional
         Default: float64.
     place : Place or str, optional
-        Where it is, or the name of a new place, as of umem.open. Default: umem.default(), which is RAM at first.
+        Where it is, or the name of a new place, as of umem.open. Default: umem.default(), which is RAM at first. Functions
+        that write elements make the file of a name without a mode, and refuse one that is there.
     ghosts : int or sequence of int, optional
         Ghost cells before and after the elements of each dimension: see Array.ghosts.
 
@@ -80,6 +81,8 @@ def full(shape: Shape, value: Any, dtype: Any = None, place: Place | str | None 
     """
     if dtype is None:
         dtype = exchange.find(value)[0].dtype
+    if place is not None:
+        place = _core._find_new_place(place)
     array = empty(shape, dtype, place, ghosts=ghosts)
     array.ghosts.whole.fill(value)
     return array
@@ -157,7 +160,8 @@ def concatenate(arrays: Sequence[Any], axis: int = 0, out: Array | None = None, 
     shape = list(found[0].shape)
     shape[at] = sum(array.shape[at] for array in found)
     if out is None:
-        out = empty(shape, _joined_type(found) if dtype is None else dtype, place)
+        out = empty(shape, _joined_type(found) if dtype is None else dtype,
+                    None if place is None else _core._find_new_place(place))
     elif out.shape != tuple(shape):
         fail(f"out has shape {out.shape}, the result {tuple(shape)}")
     first = 0
@@ -199,7 +203,7 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
         fail("the step of arange is 0")
     if dtype is None:
         dtype = "int64" if whole else "float64"
-    return _core._arange(start, stop, step, whole, dtype, default() if place is None else _core._find_place(place))
+    return _core._arange(start, stop, step, whole, dtype, default() if place is None else _core._find_new_place(place))
 
 
 @_as_array
@@ -229,7 +233,7 @@ def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, 
             where = default()
             return made if where is made.place else made.to(where)
     if place is not None:
-        place = _core._find_place(place)
+        place = _core._find_new_place(place)
     found, shared = exchange.find(value, dtype, place)
     if place is None and not shared:
         place = default()

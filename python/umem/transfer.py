@@ -281,7 +281,7 @@ def blocks(array: Any, place: Place | str, *, budget: Size = 0, destination: Any
     progress : callable or object with update and total, optional
         As of umem.copy, in rows.
     """
-    where: Place = _core._find_place(place)
+    where: Place = _core._find_new_place(place)
     return Blocks(find_array(array)[0], where, None if destination is None else _as_target(destination), size(budget, "budget"), rows, depth, before, after, clamped, apart,
                   _as_function(progress))
 

@@ -582,7 +582,7 @@ def from_zarr(array: Any, selection: Any = ..., place: Place | str | None = None
     _check_array(array)
     chosen, kind = _Selection(selection, array.shape), dtypes.dtype(_native(array))
     if out is None:
-        out = _core.empty(chosen.shape, kind, _core._find_place("host:" if place is None else place))
+        out = _core.empty(chosen.shape, kind, _core._find_new_place("host:" if place is None else place))
     elif place is not None:
         fail("give a place or out: the elements go to one of them")
     plain = _find_plain(array)
