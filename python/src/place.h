@@ -105,8 +105,8 @@ Place &place_of(nb::handle object);
 /* The place that a Python object is, or that its text names, as umem.open makes it. */
 nb::object find_place(nb::handle object);
 
-/* For elements that are to be written there: a text that names a file and no mode makes the file, and
- * raises if there is one. */
+/* For elements that are to be written there: a text that names a file and no mode makes the file,
+ * and raises if there is one. */
 nb::object find_new_place(nb::handle object);
 
 /* The place that means RAM where none is named: one for the process. Borrowed. */

@@ -31,6 +31,7 @@ template <class Exception, class Standard> void expect(umemStatusType status, ch
     umem::raise(status, message);
   } catch (umem::error const &caught) {
     EXPECT_STREQ(caught.message(), message);
+    EXPECT_STREQ(caught.what(), message);
     EXPECT_EQ(caught.status(), status);
   }
   try {

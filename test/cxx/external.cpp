@@ -209,6 +209,8 @@ TEST(ExternalTest, a_shared_resource_is_kept_and_a_pointer_borrows) {
   use(External(copied, umem::Host()));
   EXPECT_EQ(calls->copies, 1);
   EXPECT_EQ(calls->live, 0);
+  EXPECT_THROW(External(shared, umem::Host()), umem::value_error); /* NULL by now */
+  EXPECT_THROW(External(static_cast<Resource *>(nullptr), umem::Host()), umem::value_error);
 }
 
 /* ---- exceptions ---- */

@@ -310,7 +310,7 @@ TEST_F(DefaultTest, may_be_another_one_in_a_block_of_one_thread) {
   EXPECT_EQ(kept.get(2), 5);
   EXPECT_NE(umem::default_context(), pool);
   EXPECT_EQ(umem_thread_default(), nullptr);
-  EXPECT_THROW(umem::Using{Context()}, umem::value_error);
+  EXPECT_THROW(static_cast<void>(umem::Using{Context()}), umem::value_error);
 }
 
 TEST_F(DefaultTest, of_a_thread_may_be_set_in_C) {

@@ -238,6 +238,12 @@ TEST_P(PartTest, many_say_how_far_they_are) {
   EXPECT_THROW(
       umem::copy_many(pairs, [](std::uint64_t, std::uint64_t) -> bool { throw std::string("x"); }),
       std::string);
+  EXPECT_THROW(umem::copy_many(pairs,
+                               [](std::uint64_t done, std::uint64_t total) -> bool {
+                                 if (done == total) throw std::string("the end");
+                                 return true;
+                               }),
+               std::string);
   EXPECT_EQ(umem_thread_status(), umemOK);
   umem_clear_status(place.c_context());
 }

@@ -142,6 +142,16 @@ TEST(Transfer, has_a_descriptor) {
   EXPECT_TRUE(transfer.is_done());
 }
 
+TEST_P(TransferTest, of_no_elements_is_done) {
+  umem::Array<int, 2> from({0, 7}, umem::Host()), to({0, 7}, place);
+  bool is_called = false;
+  Transfer transfer = umem::start(from, to);
+  transfer.then([&] { is_called = true; }).wait();
+  EXPECT_TRUE(is_called);
+  pollfd end = {transfer.descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 0), 1);
+}
+
 TEST(Transfer, throws_its_failure) {
   umem::Host host;
   char to[100000];

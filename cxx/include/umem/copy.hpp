@@ -94,10 +94,11 @@ void copy_many(Pairs const &pairs, Progress &&progress, std::size_t step = 0) {
   call.write(options, step);
   try {
     detail::copies_of(pairs).run(&options, nullptr);
-  } catch (umem::cancelled_error const &) {
+  } catch (umem::error const &) {
     call.rethrow();
     throw;
   }
+  call.rethrow(); /* of the last call, which cannot end a list that is done */
 }
 
 } // namespace umem

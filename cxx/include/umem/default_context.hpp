@@ -61,7 +61,7 @@ inline void keep_default(std::size_t slot, Context &context, umemStatusType (*se
  * umem_thread_default, so code in C does it, too. Objects of one thread end in the reverse order of
  * their construction, as variables do; each ends in the thread that has made it. Other threads do
  * not see it, nor those that begin meanwhile. Throws umem::value_error for an empty context. */
-class Using {
+class UMEM_NODISCARD Using {
 public:
   explicit Using(Context context)
       : context_(std::move(context)), before_(umem_thread_default()), outer_(innermost()) {

@@ -52,6 +52,7 @@ public:
 
   /* The function, its arguments and the cause. Valid as long as the exception. */
   char const *message() const noexcept { return text_; }
+  char const *what() const noexcept { return text_; }
 
 protected:
   error(umemStatusType status, char const *message) noexcept : status_(status) {

@@ -177,7 +177,8 @@ public:
   /* resource: has allocate(nbytes, alignment) and deallocate(block, nbytes, alignment), or
    * allocate_sync and deallocate_sync; and for streams allocate(stream, nbytes, alignment) and
    * deallocate(stream, block, nbytes, alignment), or the ..._async before CCCL 3.1. A pointer
-   * borrows it; a std::shared_ptr shares it; another object is moved or copied into the context.
+   * borrows it; a std::shared_ptr shares it; another object is moved or copied into the context. A
+   * NULL of both is a umem::value_error.
    * The context keeps what it holds until its last block is freed.
    *
    * upstream: a context for the same memory, which copies the bytes; see umemExternal. On a
@@ -201,6 +202,8 @@ public:
   template <class Held>
   static std::shared_ptr<umemVirtual> over(std::shared_ptr<Held> const &held,
                                            Context const &upstream, bool is_serial) {
+    if constexpr (!std::is_same_v<typename Held::Resource, decltype(held->held)>)
+      if (!held->held) throw value_error("External: the resource is NULL");
     return make<umemExternal>(
         [&](umemExternal *ctx) {
           umemExternalOptions const options = held->options(is_serial);

@@ -393,7 +393,8 @@ UMEM_INLINE void copy_part(PartMemory const &src, ItemLayout const &from, PartMe
                            ItemLayout const &to, bool keep_side, umemTransfer **transfer) {
   check_same_extents(from, to);
   std::size_t count = count_of(from);
-  if (count == 0) return;
+  if (count == 0 && !transfer) return;
+  if (count == 0) return check_status(umem_start_many(nullptr, 0, nullptr, transfer));
   Location source = src.source(from);
   bool all = !keep_side && dst.mirror && count * to.item_size == dst.mirror->nbytes();
   Location destination = dst.destination(to, all);

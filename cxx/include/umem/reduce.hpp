@@ -121,6 +121,8 @@ Result transform_reduce(Operand const &one, Other const &two, Result init, Op op
 template <class PlaceType, class Operand, class Result, class Op,
           class = detail::if_place<PlaceType>>
 Result reduce(PlaceType const &place, Operand const &elements, Result init, Op op) {
+  static_assert(!std::is_floating_point_v<detail::value_of<Operand>> || !std::is_integral_v<Result>,
+                "reduce: the result is of the type of init: for these elements 0.0, not 0");
   return detail::reduce_uses<Result>("reduce", place, init, op, detail::Identity(),
                                      detail::use(elements, read));
 }
