@@ -19,6 +19,11 @@ static bool is_file(std::string const &path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool is_folder(std::string const &path) {
+  struct stat status = {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 std::optional<ArrayName> parse_array_name(std::string const &text) {
   if (is_file(text)) return {};
   for (std::size_t at = text.find('#'); at != std::string::npos; at = text.find('#', at + 1))
@@ -53,6 +58,7 @@ static Json array_json(std::string const &name, umemElementType type, Json shape
   json["bytes"] = nbytes;
   json["offset"] = offset;
   json["compressed"] = false;
+  json["big_endian"] = false;
   json["problem"] = nullptr;
   return json;
 }
@@ -63,6 +69,7 @@ static std::optional<Json> npy_json(std::string const &path) {
   Context const file("file:" + encoded(path) + "?mode=r");
   umemInfo info = UMEM_INFO_INIT;
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  header.big_endian = true; /* is shown, too */
   if (umem_get_info(file.get(), &info) ||
       umem_npy_read_header(file.get(), 0, info.capacity, &header))
     throw Failure(reason());
@@ -71,8 +78,10 @@ static std::optional<Json> npy_json(std::string const &path) {
   json["format"] = "npy";
   json["metadata"] = Json::array();
   json["arrays"] = Json::array();
-  json["arrays"].push_back(array_json("", header.type, shape_json(header.rank, header.shape),
-                                      header.nbytes, header.offset));
+  Json array = array_json("", header.type, shape_json(header.rank, header.shape), header.nbytes,
+                          header.offset);
+  array["big_endian"] = header.big_endian;
+  json["arrays"].push_back(array);
   return json;
 }
 
@@ -113,6 +122,7 @@ FileArray::FileArray(ArrayName const &name) : opened_(std::make_unique<Opened>(n
   offset = info.offset;
   nbytes = info.nbytes;
   compressed = info.compressed;
+  big_endian = info.big_endian;
 }
 
 FileArray::~FileArray() = default;
@@ -177,6 +187,7 @@ static Json archive_json(std::string const &path, std::optional<std::string> con
                             info.offset);
     if (info.problem) array["type"] = nullptr;
     array["compressed"] = info.compressed;
+    array["big_endian"] = info.big_endian;
     array["problem"] = info.problem ? Json(info.problem) : Json(nullptr);
     json["arrays"].push_back(array);
   }
@@ -200,17 +211,19 @@ static Json archive_json(std::string const &, std::optional<std::string> const &
 
 #endif
 
-bool has_named_arrays(std::string const &path) {
+bool is_named_archive(std::string const &path) {
   return ends_with(path, ".safetensors") || ends_with(path, ".npz") ||
-         ends_with(path, ".safetensors.index.json") || opens(path);
+         ends_with(path, ".safetensors.index.json");
 }
+
+bool has_named_arrays(std::string const &path) { return is_named_archive(path) || opens(path); }
 
 Json file_json(std::string const &text) {
   std::optional<ArrayName> const array = parse_array_name(text);
   std::string const &path = array ? array->path : text;
   Json json;
   try {
-    if (!is_file(path)) throw Failure("there is no such file");
+    if (!is_file(path)) throw Failure(is_folder(path) ? "it is a folder" : "there is no such file");
     std::optional<Json> const npy = array ? std::nullopt : npy_json(path);
     Json const found =
         npy ? *npy : archive_json(path, array ? std::optional(array->name) : std::nullopt);

@@ -17,6 +17,8 @@
 
 namespace umem::tool {
 
+bool is_folder(std::string const &path);
+
 /* "PATH#NAME": an array of a file of named arrays. */
 struct ArrayName {
   std::string path, name;
@@ -24,6 +26,9 @@ struct ArrayName {
 
 /* Nothing if there is a file of the whole name, or none of any part before a "#". */
 std::optional<ArrayName> parse_array_name(std::string const &text);
+
+/* Whether the name of a file says that it has named arrays. */
+bool is_named_archive(std::string const &path);
 
 /* Whether a file has named arrays, or its name says that it should. */
 bool has_named_arrays(std::string const &path);
@@ -46,7 +51,8 @@ public:
 
   std::string file; /* where its bytes are: perhaps not the file that was named */
   std::uint64_t offset = 0, nbytes = 0;
-  bool compressed = false;
+  bool compressed = false; /* or big endian */
+  bool big_endian = false;
 
   /* Before the elements, in a .npy file. Throws Failure if these have no such type. */
   std::string npy_header() const;

@@ -1,4 +1,5 @@
 /* bw_end.cpp - the ends of the copies that umem bw measures. */
+#include "archive.hpp"
 #include "bw.hpp"
 #include "failure.hpp"
 #include "name.hpp"
@@ -6,18 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <sys/stat.h>
 #include <umem.h>
 #include <unistd.h>
 
 namespace umem::tool {
 
 /* ---- names ---- */
-
-static bool is_folder(std::string const &path) {
-  struct stat status = {};
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
 
 static void check_new(std::string const &path) {
   if (access(path.c_str(), F_OK) == 0)

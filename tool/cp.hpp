@@ -40,6 +40,8 @@ struct End {
   std::uint64_t nbytes = 0;
   bool is_file = false;
   bool is_packed = false; /* its bytes have no address: unpack makes them */
+  bool is_array = false;  /* of a file of named arrays, */
+  bool is_turned = false; /* and in the other order of bytes */
 
   /* Copies the bytes of one that is packed. go_on: as progress of umemCopyOptions. */
   virtual void unpack(End const &dst, bool (*go_on)(void *, std::uint64_t, std::uint64_t),

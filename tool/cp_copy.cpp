@@ -114,7 +114,7 @@ static Copied unpack(End const &src, End const &dst, std::size_t step, Progress 
   Part part = {progress, 0, src.nbytes};
   auto const begin = std::chrono::steady_clock::now();
   Copied copied;
-  copied.route = progress.route = "inflated";
+  copied.route = progress.route = src.is_turned ? "turned" : "inflated";
   src.unpack(dst, go_on, &part, step);
   copied.seconds = seconds_since(begin);
   copied.nbytes = src.nbytes;

@@ -188,7 +188,9 @@ static std::unique_ptr<End> open_segment(Name name, Range const &range) {
 /* An array of a file of named arrays, or a part of its bytes. */
 struct ArrayEnd : End {
   ArrayEnd(ArrayName const &name, std::optional<Range> const &part, bool direct) : array_(name) {
+    is_array = true;
     is_packed = array_.compressed;
+    is_turned = array_.big_endian;
     is_part_ = part.has_value();
     if (is_packed && (is_part_ || direct))
       throw Failure(name.name +
@@ -378,6 +380,10 @@ static void write_header(End &file, std::string const &header) {
 static std::unique_ptr<End> make_file(Name const &name, End const &src, bool direct) {
   std::string const path = decoded(name.place),
                     header = ends_with(path, ".npy") ? src.npy_header() : "";
+  if (src.is_array && is_named_archive(path))
+    throw Failure("the elements of one array make no file of named arrays: write " + path +
+                      ".npy, or another name for its bytes alone",
+                  misuse);
   if (auto const array = parse_array_name(path);
       array && array->name.find('/') == std::string::npos && has_named_arrays(array->path))
     throw Failure("arrays of " + array->path + " are only read: no new file has this name", misuse);

@@ -92,7 +92,9 @@ static void print_file(Json const &file) {
     bool const known = array["problem"].is_null();
     table.add({plain(array["name"].text()), known ? array["type"].text() : "none",
                known ? shape_text(array["shape"]) : "", known ? size_of(array["bytes"]) : "",
-               known ? (array["compressed"].is_true() ? "compressed" : "")
+               known ? (array["big_endian"].is_true()   ? "big endian"
+                        : array["compressed"].is_true() ? "compressed"
+                                                        : "")
                      : plain(array["problem"].text())});
   }
   table.print();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -265,6 +266,18 @@ std::vector<NewMember> members_of(std::size_t count, char const *const *names,
   return members;
 }
 
+/* Decides on the order of the numbers in the file. */
+void choose_orders(std::vector<NewMember> &members, bool npz,
+                   umemArchiveSaveOptions const &options) {
+  umemByteOrder const order = options.order;
+  if (!npz && order == umemOrderBig) refuse("safetensors files are little endian");
+  for (std::size_t k = 0; k < members.size(); k++) {
+    bool const is_big = options.big_endian && options.big_endian[k];
+    members[k].file_is_big = npz && (order == umemOrderOfArray ? is_big : order == umemOrderBig);
+    members[k].turned = members[k].file_is_big != is_big;
+  }
+}
+
 Metadata metadata_of(umemArchiveSaveOptions const &options) {
   Metadata metadata;
   for (std::size_t i = 0; i < options.metadata_count; i++)
@@ -273,7 +286,6 @@ Metadata metadata_of(umemArchiveSaveOptions const &options) {
   return metadata;
 }
 
-/* Copies elements to the file, those without gaps in one call. base: of the file's first byte. */
 /* Writes texts to a file: first is where each begins. */
 void write_texts(umemFile *file, std::vector<std::pair<std::uintptr_t, std::string_view>> texts) {
   Host host;
@@ -302,9 +314,13 @@ void save_safetensors(char const *path, std::vector<NewMember> &members, Metadat
   std::uint64_t const nbytes = bytes_of(members);
   NewFile file(path, options);
   std::uintptr_t const base = allocate(file.get(), header.size() + nbytes);
-  progress.begin(nbytes);
+  std::uint64_t turned = 0;
+  for (NewMember const &member : members)
+    if (member.turned) turned += umemArray_nbytes(member.array);
+  progress.begin(nbytes + turned);
   write_texts(file.get(), {{base, header}});
   write_elements(file.get(), base, members, progress);
+  finish_elements(file.get(), base, members, false, progress);
   check(umemFile_commit(file.get()));
 }
 
@@ -318,7 +334,7 @@ void save_npz(char const *path, std::vector<NewMember> &members, Metadata const 
   std::uintptr_t const base = allocate(file.get(), end + directory_size);
   progress.begin(2 * bytes_of(members));
   write_elements(file.get(), base, members, progress);
-  sum_elements(file.get(), base, members, progress);
+  finish_elements(file.get(), base, members, true, progress);
   std::string const directory = finish_npz(members, end);
   std::vector<std::pair<std::uintptr_t, std::string_view>> texts = {{base + end, directory}};
   for (NewMember const &member : members)
@@ -391,6 +407,7 @@ bool umemArchive_info(umemArchive const *archive, size_t i, umemArchiveInfo *inf
     info->offset = member.offset;
     info->nbytes = member.nbytes;
     info->compressed = !member.is_used_in_place();
+    info->big_endian = member.big_endian;
     info->problem = member.problem.empty() ? nullptr : member.problem.c_str();
     info->file = member.source->path.c_str();
     return true;
@@ -413,14 +430,25 @@ umemArray *umemArchive_get(umemArchive *archive, char const *name, umemStatusTyp
 }
 
 /* Options that the caller gives, or the defaults. */
-template <class Options> static Options options_of(Options const *given, Options const &defaults) {
-  if (given && given->size < sizeof defaults) refuse("the size of the options is not set");
-  return given ? *given : defaults;
+template <class Options>
+static Options options_of(Options const *given, Options options, std::size_t least) {
+  if (given && given->size < least) refuse("the size of the options is not set");
+  if (given) std::memcpy(&options, given, std::min(given->size, sizeof options));
+  return options;
+}
+
+/* Throws unless a number is one of an enumeration that ends with last: C may have any there, C++
+ * must not load others than it has. */
+template <class Enumeration>
+static void check_enumeration(Enumeration const &given, Enumeration last, char const *what) {
+  int number;
+  std::memcpy(&number, &given, sizeof number);
+  if (number < 0 || number > last) refuse("there is no %s %d", what, number);
 }
 
 static Progress progress_of(umemArchiveOptions const *given) {
-  umemArchiveOptions const options =
-      options_of(given, umemArchiveOptions UMEM_ARCHIVE_OPTIONS_INIT);
+  umemArchiveOptions const defaults = UMEM_ARCHIVE_OPTIONS_INIT,
+                           options = options_of(given, defaults, sizeof defaults);
   return Progress(options.progress, options.user, options.step);
 }
 
@@ -477,15 +505,16 @@ void umemArchive_save(char const *path, size_t count, char const *const *names,
   attempt<bool>(nullptr, "umemArchive_save", status, [&] {
     if (!path) refuse("the path is NULL");
     umemArchiveSaveOptions const chosen =
-        options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT);
-    int number; /* C may have any in the enumeration, C++ must not load others than it has */
-    std::memcpy(&number, &chosen.format, sizeof number);
-    if (number < 0 || number > umemArchiveNpz) refuse("there is no format %d", number);
+        options_of(options, umemArchiveSaveOptions UMEM_ARCHIVE_SAVE_OPTIONS_INIT,
+                   offsetof(umemArchiveSaveOptions, big_endian));
+    check_enumeration(chosen.format, umemArchiveNpz, "format");
+    check_enumeration(chosen.order, umemOrderBig, "order of bytes");
     std::vector<NewMember> members = members_of(count, names, arrays);
     Metadata const metadata = metadata_of(chosen);
     Progress progress(chosen.progress, chosen.user, chosen.step);
     bool const by_name = chosen.format == umemArchiveByName;
     bool const npz = chosen.format == umemArchiveNpz || (by_name && ends_with(path, ".npz"));
+    choose_orders(members, npz, chosen);
     (npz ? save_npz : save_safetensors)(path, members, metadata, chosen.file, progress);
     return true;
   });

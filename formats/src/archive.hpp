@@ -161,6 +161,8 @@ struct NewMember {
   std::string header;         /* before this byte */
   std::uint64_t size = 0;     /* bytes of the .npy file, which has a part of the header */
   std::uint32_t checksum = 0; /* of this file; first, of this part */
+  bool file_is_big = false;   /* the numbers in the file are big endian */
+  bool turned = false;        /* those of the array are not, or they alone are */
 };
 
 /* ---- elements ---- */
@@ -205,9 +207,10 @@ void check_members(std::vector<Member const *> const &members, Progress &progres
 void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> const &members,
                     Progress &progress);
 
-/* Fills in the checksums of members whose elements are in the file. */
-void sum_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
-                  Progress &progress);
+/* Completes elements that are in the file: turns those that must be, and fills in checksums, if the
+ * format has them. */
+void finish_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
+                     bool has_checksums, Progress &progress);
 
 /* ---- safetensors ---- */
 

@@ -111,10 +111,11 @@ template <class Body> void of_member(Member const &member, Body const &body) {
   }
 }
 
-/* The bytes of an element that change places together: a complex one has two numbers. */
+/* The bytes of an element that change places together: a complex one has two numbers; 1 if they
+ * have less. */
 std::size_t number_bytes(umemElementType type) {
   bool const is_complex = umem_element_code(type) == umemCodeComplex;
-  return umem_element_size(type) / (is_complex ? 2 : 1);
+  return std::max<std::size_t>(umem_element_bits(type) / (is_complex ? 16 : 8), 1);
 }
 
 void reverse_numbers(char *bytes, std::size_t nbytes, std::size_t each) {
@@ -211,18 +212,32 @@ void copy_members(std::vector<Member const *> const &members, umemArray *const *
 
 namespace {
 
-/* The checksum of bytes of a context, read by this thread. */
-std::uint32_t sum_here(void *ctx, std::uintptr_t adr, std::uint64_t nbytes) {
+/* Bytes that are read from one end to the other. */
+struct Run {
+  void *ctx;
+  std::uintptr_t adr;
+  std::uint64_t nbytes;
+  bool has_checksum = true;
+  std::size_t number = 1; /* bytes of a number that is turned on its way; 1: none is */
+};
+
+/* Reads a part of a run by this thread, and returns its checksum. */
+std::uint32_t pass_here(Run const &run, std::uint64_t begin, std::uint64_t nbytes) {
   Host host;
   std::vector<char> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(staged, nbytes)));
   std::uint32_t sum = 0;
   for (std::uint64_t done = 0; done < nbytes; done += bytes.size()) {
     auto const count =
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), nbytes - done));
-    check(umem_copy_to(ctx, adr + done, host.get(), reinterpret_cast<std::uintptr_t>(bytes.data()),
-                       count));
-    finish(ctx);
-    sum = checksum_of(sum, bytes.data(), count);
+    std::uintptr_t const adr = run.adr + begin + done,
+                         buffer = reinterpret_cast<std::uintptr_t>(bytes.data());
+    check(umem_copy_to(run.ctx, adr, host.get(), buffer, count));
+    finish(run.ctx);
+    if (run.number > 1) {
+      reverse_numbers(bytes.data(), count, run.number);
+      check(umem_copy_from(run.ctx, adr, host.get(), buffer, count));
+    }
+    if (run.has_checksum) sum = checksum_of(sum, bytes.data(), count);
   }
   return sum;
 }
@@ -236,8 +251,7 @@ struct Piece {
 };
 
 struct Pieces {
-  void *ctx;
-  std::uintptr_t adr;
+  Run const &run;
   std::vector<Piece> list;
 
   static void read(void *data, unsigned number) {
@@ -245,7 +259,7 @@ struct Pieces {
     Piece &piece = self.list[number];
     umemAttempt_begin(&piece.attempt);
     try {
-      piece.sum = sum_here(self.ctx, self.adr + piece.begin, piece.nbytes);
+      piece.sum = pass_here(self.run, piece.begin, piece.nbytes);
     } catch (...) {
       piece.failure = std::current_exception();
     }
@@ -253,12 +267,12 @@ struct Pieces {
   }
 };
 
-/* The checksum of bytes that follow others, read by several threads. */
-std::uint32_t sum_bytes(void *ctx, std::uintptr_t adr, std::uint64_t nbytes, std::uint32_t before,
-                        Progress &progress) {
-  bool const is_concurrent = static_cast<umemVirtual *>(ctx)->capabilities & umemConcurrent;
+/* Reads a run by several threads, and returns the checksum of what is before it and of the run. */
+std::uint32_t pass(Run const &run, std::uint32_t before, Progress &progress) {
+  bool const is_concurrent = static_cast<umemVirtual *>(run.ctx)->capabilities & umemConcurrent;
   std::size_t const most = is_concurrent ? umem_get_threads() : 1;
-  Pieces pieces = {ctx, adr, {}};
+  std::uint64_t const nbytes = run.nbytes;
+  Pieces pieces = {run, {}};
   std::uint32_t sum = before;
   for (std::uint64_t done = 0; done < nbytes;) {
     pieces.list.clear();
@@ -268,7 +282,7 @@ std::uint32_t sum_bytes(void *ctx, std::uintptr_t adr, std::uint64_t nbytes, std
     for (Piece const &piece : pieces.list) {
       umemAttempt_record(&piece.attempt);
       if (piece.failure) std::rethrow_exception(piece.failure);
-      sum = joined_checksums(sum, piece.sum, piece.nbytes);
+      if (run.has_checksum) sum = joined_checksums(sum, piece.sum, piece.nbytes);
       done += piece.nbytes;
       progress.add(piece.nbytes);
     }
@@ -289,7 +303,7 @@ void check_member(Member const &member, Progress &progress) {
       left -= count;
     }
     inflater.finish();
-  } else if (sum_bytes(source.ctx, source.begin + packed.offset, packed.size, 0, progress) !=
+  } else if (pass({source.ctx, source.begin + packed.offset, packed.size}, 0, progress) !=
              packed.checksum) {
     refuse("its checksum (CRC-32) is wrong");
   }
@@ -326,11 +340,15 @@ void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> 
   }
 }
 
-void sum_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
-                  Progress &progress) {
+void finish_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
+                     bool has_checksums, Progress &progress) {
   for (NewMember &member : members)
-    member.checksum = sum_bytes(file, base + member.offset, umemArray_nbytes(member.array),
-                                member.checksum, progress);
+    if (has_checksums || member.turned) {
+      std::size_t const number = member.turned ? number_bytes(umemArray_type(member.array)) : 1;
+      member.checksum =
+          pass({file, base + member.offset, umemArray_nbytes(member.array), has_checksums, number},
+               member.checksum, progress);
+    }
 }
 
 } // namespace umem_formats

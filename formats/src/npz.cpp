@@ -289,42 +289,15 @@ std::string read_header(void *ctx, std::uintptr_t adr, std::uint64_t size, umemN
   return text.substr(text.compare(0, function.size(), function) == 0 ? function.size() : 0);
 }
 
-using HeaderBytes = std::array<unsigned char, most_npy>;
-
-/* read_header of bytes in RAM, also of a big-endian array. Such a header says '>', which is in no
- * other part of one that is right: it is read once more, with '<'. */
-std::string read_header_in(HeaderBytes &bytes, std::uint64_t size, umemNpyHeader &header,
-                           bool &big_endian) {
-  Host host;
-  auto const adr = reinterpret_cast<std::uintptr_t>(bytes.data());
-  std::string const problem = read_header(host.get(), adr, size, header);
-  auto const order = std::find(bytes.begin(), bytes.end(), '>');
-  if (problem.find("is big endian") == std::string::npos || order == bytes.end()) return problem;
-  *order = '<';
-  umemNpyHeader turned = UMEM_NPY_HEADER_INIT;
-  if (!read_header(host.get(), adr, size, turned).empty()) return problem;
-  header = turned;
-  big_endian = true;
-  return "";
-}
-
-/* Only what could be big endian is read to RAM. */
-std::string read_stored_header(Source const &source, Packed const &packed, umemNpyHeader &header,
-                               bool &big_endian) {
-  std::string const problem =
-      read_header(source.ctx, source.begin + packed.offset, packed.size, header);
-  if (problem.find("is big endian") == std::string::npos) return problem;
-  HeaderBytes bytes = {};
-  source.read(packed.offset, bytes.data(),
-              static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size)));
-  return read_header_in(bytes, packed.size, header, big_endian);
+std::string read_stored_header(Source const &source, Packed const &packed, umemNpyHeader &header) {
+  return read_header(source.ctx, source.begin + packed.offset, packed.size, header);
 }
 
 /* Inflates as much as a header can have, and reads it. */
 std::string read_compressed_header(Source const &source, Packed const &packed,
-                                   umemNpyHeader &header, bool &big_endian) {
+                                   umemNpyHeader &header) {
   need_zlib();
-  HeaderBytes bytes = {};
+  std::array<unsigned char, most_npy> bytes = {};
   Inflater inflater(source, packed);
   auto const most = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), packed.size));
   std::size_t have = std::min<std::size_t>(most, 12);
@@ -334,17 +307,21 @@ std::string read_compressed_header(Source const &source, Packed const &packed,
   if (is_long) length |= std::size_t(bytes[10]) << 16 | std::size_t(bytes[11]) << 24;
   std::size_t const wanted = std::min(most, 10 + 2 * is_long + length);
   if (wanted > have) inflater.read(bytes.data() + have, wanted - have);
-  return read_header_in(bytes, packed.size, header, big_endian);
+  Host host;
+  return read_header(host.get(), reinterpret_cast<std::uintptr_t>(bytes.data()), packed.size,
+                     header);
 }
 
 void read_array(Member &member) {
   Packed &packed = *member.packed;
   Source const &source = *member.source;
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  header.big_endian = true; /* is read, too */
   member.offset = packed.offset;
-  member.problem = (packed.compressed ? read_compressed_header : read_stored_header)(
-      source, packed, header, member.big_endian);
+  member.problem =
+      (packed.compressed ? read_compressed_header : read_stored_header)(source, packed, header);
   if (!member.problem.empty()) return;
+  member.big_endian = header.big_endian;
   member.type = header.type;
   member.shape.assign(header.shape, header.shape + header.rank);
   member.fortran_order = header.fortran_order && header.rank > 1;
@@ -398,8 +375,10 @@ std::string npy_header(NewMember const &member) {
   umemArray *const array = member.array;
   int64_t const *const shape = umemArray_shape(array);
   try {
-    return umem::detail::make_npy_header(umem::detail::npy_type_of(umemArray_type(array)),
-                                         umem::Shape(shape, shape + umemArray_rank(array)));
+    std::string const type =
+        umem::detail::npy_type_in(member.file_is_big ? umemOrderBig : umemOrderLittle,
+                                  umem::detail::npy_type_of(umemArray_type(array)));
+    return umem::detail::make_npy_header(type, umem::Shape(shape, shape + umemArray_rank(array)));
   } catch (umem::type_error const &failure) {
     fail(umemTypeError, "%s: %s", quoted(member.name).c_str(), failure.what());
   }

@@ -206,7 +206,7 @@ Shape shape_of(Described &array) {
 /* The length of the header. */
 std::uint64_t header_length(Source const &source) {
   std::uint64_t length;
-  if (source.size < sizeof length) refuse("it is too short for a safetensors file");
+  if (source.size < sizeof length) refuse("it is too short for a file of safetensors or .npz");
   source.read(0, &length, sizeof length);
   if (length > most_header || length > source.size - sizeof length)
     refuse("it is no file of safetensors or .npz, or its header is cut off or has more than %llu "

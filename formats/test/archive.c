@@ -178,6 +178,66 @@ TEST(a_file_is_read_on_every_context) {
     assert_true(for_each_backend(read_on) > 0);
 }
 
+/* ---- orders of bytes ---- */
+
+/* Saves one number, loads it again, and expects it and its bytes in the file. */
+static void expect_order(void *ctx, umemArchiveFormat kind, umemByteOrder order, bool is_big,
+                         char const *bytes, int16_t number) {
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
+  umemArray *array = make(&host, umemInt16, 1, (int64_t[]){1}, 0), *copy, *found;
+  *(int16_t *)umemArray_host_pointer(array, true, &status) = 0x0102;
+  copy = umemArray_copy(array, ctx, umemOrderC, &status);
+  umem_synchronize(ctx);
+  options.format = kind;
+  options.order = order;
+  options.big_endian = &is_big;
+  umemArchive_save(path, 1, (char const *[]){"n"}, &copy, &options, &status);
+  if (status != umemOK) fail_msg("%s", umem_thread_message());
+  umemArchive *archive = umemArchive_open(path, &status);
+  umemArchive_info(archive, 0, &info, &status);
+  umemArchive_check(archive, 1, NULL, NULL, &status);
+  umemArchive_load(archive, 1, NULL, ctx, &found, NULL, &status);
+  *(int16_t *)umemArray_host_pointer(array, true, &status) = number;
+  expect_equal(found, array);
+  char held[2];
+  umemFile file;
+  umemFile_ctor(&file, path, "r");
+  umem_copy_to(&file, info.offset, &host, (uintptr_t)held, sizeof held);
+  umem_dtor(&file);
+  assert_memory_equal(held, bytes, sizeof held);
+  umemArray_release(found);
+  umemArray_release(copy);
+  umemArray_release(array);
+  umemArchive_release(archive);
+}
+
+static void write_orders(Backend const *row, umemVirtual *ctx) {
+  (void)row;
+  umemArchiveFormat const npz = umemArchiveNpz, tensors = umemArchiveSafetensors;
+  expect_order(ctx, npz, umemOrderOfArray, false, "\2\1", 0x0102);
+  expect_order(ctx, npz, umemOrderOfArray, true, "\2\1", 0x0201);
+  expect_order(ctx, npz, umemOrderLittle, true, "\1\2", 0x0201);
+  expect_order(ctx, npz, umemOrderBig, false, "\1\2", 0x0102);
+  expect_order(ctx, npz, umemOrderBig, true, "\2\1", 0x0201);
+  expect_order(ctx, tensors, umemOrderOfArray, false, "\2\1", 0x0102);
+  expect_order(ctx, tensors, umemOrderLittle, true, "\1\2", 0x0201);
+}
+
+TEST(numbers_have_the_wanted_order_of_bytes_in_the_file) {
+  assert_true(for_each_backend(write_orders) > 0);
+}
+
+TEST(orders_of_bytes_that_do_not_exist_are_refused) {
+  umemArchiveSaveOptions options = UMEM_ARCHIVE_SAVE_OPTIONS_INIT;
+  options.order = umemOrderBig;
+  umemArchive_save(path, 0, NULL, NULL, &options, &status);
+  expect_failure(umemValueError, "safetensors files are little endian");
+  memcpy(&options.order, &(int){3}, sizeof options.order);
+  umemArchive_save(path, 0, NULL, NULL, &options, &status);
+  expect_failure(umemValueError, "there is no order of bytes 3");
+}
+
 /* ---- compressed arrays ---- */
 
 static unsigned char file_bytes[long_bytes + 4096];

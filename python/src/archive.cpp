@@ -90,14 +90,14 @@ static Archive read_archive(nb::object bytes) {
   return Archive(archive, bytes);
 }
 
-/* (type, shape, strides, offset, bytes, file, compressed, problem) of an array. */
+/* (type, shape, strides, offset, bytes, file, compressed, problem, big_endian) of an array. */
 static nb::tuple describe(Archive const &archive, std::string const &name) {
   umemArchiveInfo const info = archive.info(name);
   nb::object file = nb::steal(PyUnicode_DecodeFSDefault(info.file));
   nb::object problem = info.problem ? nb::object(nb::str(info.problem)) : nb::none();
   return nb::make_tuple(info.type, Shape::tuple(info.rank, info.shape),
                         Shape::tuple(info.rank, info.strides), info.offset, info.nbytes, file,
-                        info.compressed, problem);
+                        info.compressed, problem, info.big_endian);
 }
 
 static nb::dict list_metadata(Archive const &archive) {
@@ -172,7 +172,8 @@ static void check_sums(Archive const &archive, std::vector<std::string> const &n
 
 /* format, reserve and direct: numbers of their enumerations. */
 static void save_archive(nb::bytes path, std::vector<std::string> const &names,
-                         nb::list const &arrays, std::vector<std::string> const &keys,
+                         nb::list const &arrays, nb::list const &big_endian,
+                         std::vector<std::string> const &keys,
                          std::vector<std::string> const &values, int format, int reserve,
                          int direct, bool durable, nb::handle function, size_t step) {
   std::vector<char const *> const of_names = pointers_to(names), of_keys = pointers_to(keys),
@@ -192,6 +193,9 @@ static void save_archive(nb::bytes path, std::vector<std::string> const &names,
   options.progress = Progress::step;
   options.user = &progress;
   options.step = step;
+  std::unique_ptr<bool[]> const are_big(new bool[holds.handles.size() + 1]);
+  for (size_t k = 0; k < holds.handles.size(); k++) are_big[k] = nb::cast<bool>(big_endian[k]);
+  options.big_endian = are_big.get();
   array_call(false, [&](umemStatusType *status) {
     umemArchive_save(path.c_str(), of_names.size(), of_names.data(), holds.handles.data(), &options,
                      status);
@@ -211,14 +215,16 @@ static void bind(nb::module_ &m) {
       .def("names", &Archive::names, nb::sig("def names(self) -> list[str]"))
       .def("info", describe, nb::arg("name"),
            nb::sig("def info(self, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int, "
-                   "int, str, bool, str | None]"))
+                   "int, str, bool, str | None, bool]"))
       .def("metadata", list_metadata, nb::sig("def metadata(self) -> dict[str, str]"));
   m.def("_open_archive", open_archive, nb::arg("path"));
   m.def("_read_archive", read_archive, nb::arg("bytes"));
   m.def("_save_archive", save_archive, nb::arg("path"), nb::arg("names"), nb::arg("arrays"),
-        nb::arg("keys"), nb::arg("values"), nb::arg("format"), nb::arg("reserve"),
-        nb::arg("direct"), nb::arg("durable"), nb::arg("progress").none(), nb::arg("step"),
-        nb::sig("def _save_archive(path: bytes, names: list[str], arrays: list[ArrayType], keys: "
+        nb::arg("big_endian"), nb::arg("keys"), nb::arg("values"), nb::arg("format"),
+        nb::arg("reserve"), nb::arg("direct"), nb::arg("durable"), nb::arg("progress").none(),
+        nb::arg("step"),
+        nb::sig("def _save_archive(path: bytes, names: list[str], arrays: list[ArrayType], "
+                "big_endian: list[bool], keys: "
                 "list[str], values: list[str], format: int, reserve: int, direct: int, durable: "
                 "bool, progress: object, step: int) -> None"));
 }

@@ -107,6 +107,7 @@ def test_big_endian_arrays_are_turned(order, place, saver, tmp_path):
     loaded = archive.load(place, [name for name in arrays if name != "long"])
     for name, expected in arrays.items():
         info = archive.info(name)
+        assert info.big_endian == (expected.itemsize > 1)
         assert info.problem is None and info.compressed == (saver is SAVERS["compressed"] or expected.itemsize > 1)
         assert_same(archive[name], expected)
         if name in loaded:
@@ -115,6 +116,42 @@ def test_big_endian_arrays_are_turned(order, place, saver, tmp_path):
     part = umem.zeros((3, 4, 10), "int32", place)
     archive.load_into({"int32": part[:, ::-1, 1::2]})
     assert part[:, ::-1, 1::2].tolist() == arrays["int32"].tolist() and not any(part[..., 0].tolist()[0])
+
+
+@pytest.mark.parametrize("name", ["x.npz", "x.safetensors"])
+def test_big_endian_arrays_are_written_as_others_write_them(name, place, tmp_path):
+    random = numpy.random.default_rng(1)
+    kinds = [kind for kind in TYPES if kind != "complex128" or name == "x.npz"]
+    arrays = {kind: numpy.array(random.integers(0, 100, (3, 4, 5)), kind) for kind in kinds}
+    arrays |= {"long": random.random((3, 100001)), "scalar": random.random(()), "none": numpy.zeros((2, 0))}
+    arrays = {key: array.astype(array.dtype.newbyteorder(">")) for key, array in arrays.items()}
+    given = {key: umem.asarray(array).copy(place) if array.nbytes < 1 << 20 else array for key, array in arrays.items()}
+    given["turned"], arrays["turned"] = given["int32"].T, arrays["int32"].T
+    given["part"], arrays["part"] = given["int16"][::2, 1:, ::-1], arrays["int16"][::2, 1:, ::-1]
+    reported = []
+    umem.formats.save(tmp_path / name, given, progress=lambda done, total: reported.append((done, total)))
+    assert reported[-1][0] == reported[-1][1] and reported == sorted(reported)
+    if name == "x.npz":
+        umem.formats.open(tmp_path / name).check()
+        with numpy.load(tmp_path / name) as file:
+            found = {key: file[key] for key in file.files}
+        assert {key: array.dtype for key, array in found.items()} == {key: array.dtype for key, array in arrays.items()}
+    else:
+        library = pytest.importorskip("safetensors.numpy")
+        native = {key: array.astype(array.dtype.newbyteorder("="), order="C") for key, array in arrays.items()}
+        assert (tmp_path / name).read_bytes() == library.save(native)
+        found = library.load_file(tmp_path / name)
+    assert found.keys() == arrays.keys()
+    assert all(numpy.array_equal(found[key], array) for key, array in arrays.items())
+    again = umem.formats.load(tmp_path / name)
+    assert all(numpy.array_equal(again[key].numpy(), array) for key, array in arrays.items())
+
+
+@pytest.mark.parametrize("kind", [">f16", ">U3", ">M8[s]"])
+def test_other_big_endian_types_are_refused(kind, tmp_path):
+    for name in "x.npz", "x.safetensors":
+        with pytest.raises(umem.TypeError):
+            umem.formats.save(tmp_path / name, {"a": numpy.zeros(3, kind)})
 
 
 @pytest.mark.parametrize("shape", [(400000,), (2, 150001), (50000, 7), (2, 2, 2, 150000)])
@@ -396,7 +433,7 @@ def test_overlaps_of_many_are_refused():
 GOOD = npy("uint8", (4,)) + b"abcd"
 PROBLEMS = {
     "text": (Member(data=npy("<U1", (1,)) + b"abcd"), "umem has no elements of its type '<U1'"),
-    "big endian": (Member(data=npy(">f16", (1,)) + bytes(16)), "big endian"),
+    "big endian": (Member(data=npy(">f16", (1,)) + bytes(16)), "no elements of its type"),
     "a long double": (Member(data=npy("longdouble", (1,)) + bytes(16)), "has no elements of its type \"<f16\""),
     "objects": (Member(data=npy("O", (1,)) + b"abcd"), "has no elements of its type '|O'"),
     "no .npy file": (Member(data=b"a text"), "no .npy file"), "an empty file": (Member(data=b""), "empty"),

@@ -45,6 +45,8 @@ class ArrayInfo:
         Or big endian: elements are inflated, or turned, when they are used, and `archive[name]` is a copy in RAM.
     problem : str or None
         Why umem has no array of it, such as text in a .npz file; dtype is then None.
+    big_endian : bool
+        The numbers in the file are.
     """
 
     name: str
@@ -56,6 +58,7 @@ class ArrayInfo:
     file: str
     compressed: bool
     problem: str | None
+    big_endian: bool
 
 
 def _check_built() -> None:
@@ -177,7 +180,7 @@ class Archive(Mapping[str, Array]):
 
 def _empty(name: str, info: typing.Any, place: typing.Any) -> Array:
     """A new array in the order of the file."""
-    number, shape, strides, *_, problem = info
+    number, shape, strides, *_, problem, _ = info
     if not number:
         fail(f"{name!r}: {problem}", 5)
     dtype = dtypes._make(number)
@@ -215,6 +218,13 @@ def load(path: Path, place: Place | str | None = None, names: Iterable[str] | No
         return archive.load(place, names, progress=progress, step=step)
 
 
+def _in_machine_order(array: Array) -> tuple[Array, bool]:
+    """An array of numbers as if they were in this machine's order of bytes, and whether they are big endian."""
+    if array.dtype.byteorder != ">" or array.dtype.kind not in "iufc":
+        return array, False
+    return array.view(array.dtype.newbyteorder("=")), True
+
+
 _FORMATS = (None, "safetensors", "npz")  # the numbers of umemArchiveFormat
 
 
@@ -225,7 +235,8 @@ def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, st
 
     The file appears, or replaces an old one, when it is complete: whatever fails or interrupts the call leaves the old
     one as it was. Elements go to the file from where they are. In a .npz file they are stored, each array at a multiple of
-    64 bytes.
+    64 bytes. Big-endian numbers are big endian in a .npz file, as numpy.savez writes them; a safetensors file is little
+    endian.
 
     Parameters
     ----------
@@ -239,7 +250,7 @@ def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, st
         As of `umem.save`.
     progress, step
         As of `umem.copy`: `progress(done, total)` in bytes of elements; of a .npz file each counts twice, as it is read for
-        the checksum.
+        the checksum, as do big-endian numbers in a .safetensors file.
 
     Raises
     ------
@@ -252,6 +263,7 @@ def save(path: Path, arrays: Mapping[str, typing.Any], metadata: Mapping[str, st
     if format not in _FORMATS:
         fail(f"format is {format!r}; known are 'safetensors', 'npz'")
     reserves, directs = _options.words("file", {"reserve": reserve, "direct": direct})
-    given, texts = {name: exchange.find(array)[0] for name, array in arrays.items()}, dict(metadata or {})
-    _core._save_archive(_options.path(path), list(given), list(given.values()), list(texts), list(texts.values()),
-                        _FORMATS.index(format), reserves, directs, durable, _as_function(progress), size(step, "step"))
+    given, texts = [_in_machine_order(exchange.find(array)[0]) for array in arrays.values()], dict(metadata or {})
+    _core._save_archive(_options.path(path), list(arrays), [array for array, _ in given], [big for _, big in given],
+                        list(texts), list(texts.values()), _FORMATS.index(format), reserves, directs, durable,
+                        _as_function(progress), size(step, "step"))

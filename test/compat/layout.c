@@ -176,7 +176,8 @@ TEST_CASE(structs_of_arguments) {
          OFFSET(umemNpyHeader, fortran_order, 12), OFFSET(umemNpyHeader, rank, 16),
          OFFSET(umemNpyHeader, shape, 24), OFFSET(umemNpyHeader, strides, 280),
          OFFSET(umemNpyHeader, offset, 536), OFFSET(umemNpyHeader, nbytes, 544),
-         OFFSET(umemNpyHeader, descr, 552), LEAST(umemNpyHeader, 568));
+         OFFSET(umemNpyHeader, descr, 552), OFFSET(umemNpyHeader, big_endian, 568),
+         LEAST(umemNpyHeader, 576));
   EXPECT(OFFSET(umemLayout, size, 0), OFFSET(umemLayout, item_size, 8),
          OFFSET(umemLayout, rank, 16), OFFSET(umemLayout, extents, 24),
          OFFSET(umemLayout, src_strides, 32), OFFSET(umemLayout, dst_strides, 40),

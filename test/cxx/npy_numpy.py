@@ -26,7 +26,9 @@ def arrays():
     for kind in TYPES:
         values = np.arange(12).reshape(3, 4) - (0 if kind[0] in "?u" else 5)
         for order in "CF":
-            yield f"{kind.replace('?', 'b1')}{order}", np.array(values, dtype=kind, order=order), None
+            array = np.array(values, dtype=kind, order=order)
+            yield f"{kind.replace('?', 'b1')}{order}", array, None
+            yield f"{kind.replace('?', 'b1')}{order}-big", array.astype(array.dtype.newbyteorder(">")), None
     for shape in SHAPES:
         values = np.arange(np.prod(shape, dtype=int), dtype="f8").reshape(shape)
         for order in "CF":
@@ -46,11 +48,13 @@ def main(program, folder):
         expected[path] = array
     subprocess.run([program, *expected], check=True)
     for path, array in expected.items():
-        for way in ("loaded", "mapped", "typed"):
+        for way in ("loaded", "big", "mapped", "typed"):
             if way == "typed" and (array.dtype != np.float64 or array.ndim != 2):
                 continue
+            if "-big" in path and way in ("mapped", "typed"):
+                continue
             found = np.load(f"{path}.{way}")
-            assert found.dtype == array.dtype, (path, way, found.dtype)
+            assert found.dtype == array.dtype.newbyteorder(">" if way == "big" else "="), (path, way, found.dtype)
             assert found.shape == array.shape, (path, way, found.shape)
             assert np.array_equal(found, array), (path, way, found)
             assert found.flags.f_contiguous == array.flags.f_contiguous, (path, way)

@@ -24,7 +24,9 @@ int LLVMFuzzerTestOneInput(unsigned char const *data, size_t size) {
   memcpy(file + first, data, size);
   if (first) memcpy(file, "\x93NUMPY\1\0", 8);
   if (first) file[8] = (unsigned char)(size < 200 ? size : 200), file[9] = 0;
-  umemNpyHeader header = UMEM_NPY_HEADER_INIT, before = header;
+  umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  header.big_endian = size && data[0] & 4;
+  umemNpyHeader const before = header;
   umemStatusType status = umem_npy_read_header(&host, (uintptr_t)file, first + size, &header);
   expect(umem_is_ok(&host));
   if (status == umemOK) {

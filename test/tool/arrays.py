@@ -55,6 +55,21 @@ class Arrays(Case):
         self.out("cp", "stored.npz#long", "out.bin", "--direct", "--quiet")
         self.assertEqual(self.read("out.bin"), self.long)
 
+    def test_big_endian_arrays(self):
+        swapped = b"".join(self.floats[i:i + 4][::-1] for i in range(0, 24, 4))
+        (self.folder / "big.npy").write_bytes(npy(">f4", "(2, 3)", swapped))
+        with zipfile.ZipFile(self.folder / "big.npz", "w") as file:
+            file.write(self.folder / "big.npy", "a.npy")
+        for name in "big.npy", "big.npz":
+            self.assertRegex(self.out("info", name), r"\na? +float32 +\(2, 3\) +24 B +big endian\n")
+        self.assertIn(", turned", self.out("cp", "big.npz#a", "out.bin", "--verify"))
+        self.assertEqual(self.read("out.bin"), self.floats)
+
+    def test_one_array_makes_no_file_of_named_arrays(self):
+        for name in "new.npz", "new.safetensors":
+            self.assertIn("make no file of named arrays", self.error("cp", "stored.npz#a", name, expect=2))
+            self.assertFalse((self.folder / name).exists())
+
     def test_an_array_becomes_a_npy_file(self):
         for name in "stored.npz", "packed.npz":
             self.out("cp", name + "#a", "out.npy", "--verify")
@@ -134,7 +149,7 @@ class Arrays(Case):
         self.assertEqual([context["name"] for context in found["contexts"]], ["host:"])
         one, other = found["files"]
         self.assertEqual(one["arrays"], [{"name": "a", "type": "float32", "shape": [2, 3], "bytes": 24, "compressed": True,
-                                          "offset": one["arrays"][0]["offset"], "problem": None}])
+                                          "big_endian": False, "offset": one["arrays"][0]["offset"], "problem": None}])
         self.assertEqual((one["format"], other["format"]), ("npz", "safetensors"))
         self.assertEqual(other["metadata"], [{"key": "made by", "text": "a test"}])
         offset = other["arrays"][0]["offset"]
@@ -144,8 +159,10 @@ class Arrays(Case):
     def test_files_that_cannot_be_listed(self):
         (self.folder / "bytes").write_bytes(b"no archive")
         (self.folder / "cut.npy").write_bytes(npy("<f8", "(9,)", b""))
+        (self.folder / "PK.npz").write_bytes(b"PK")
         for name, why in (("bytes", "no file of safetensors or .npz"), ("nowhere.npz", "no such file"), ("cut.npy", "truncated"),
-                          ("stored.npz#b", "no array"), (".", "no such file")):
+                          ("stored.npz#b", "no array"), (".", "it is a folder"),
+                          ("PK.npz", "too short for a file of safetensors or .npz")):
             done = self.run_umem("info", name, expect=1)
             self.assertIn(why, done.stdout)
             self.assertIn("cannot be opened", done.stderr)

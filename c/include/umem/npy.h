@@ -25,6 +25,13 @@
 #include <umem/base.h>
 #include <umem/element.h>
 
+/* The order of the bytes of numbers in a file that is written. */
+typedef enum umemByteOrder {
+  umemOrderOfArray = 0, /* as in memory: this machine's, which is little endian */
+  umemOrderLittle,
+  umemOrderBig /* as NumPy writes arrays of the type ">f8" */
+} umemByteOrder;
+
 /* What umem_npy_read_header fills in. */
 typedef struct umemNpyHeader {
   size_t size; /* sizeof(umemNpyHeader) as the caller was compiled; set it before the call */
@@ -38,19 +45,21 @@ typedef struct umemNpyHeader {
   uint64_t nbytes; /* of all elements */
   char descr
       [16]; /* the type as NumPy writes it: order of bytes, kind and size, such as "<f8", "|u1" */
+  /* Set it to true before the call to read headers of big-endian elements, too: afterwards it says
+   * whether they are; type is then that of the numbers. */
+  bool big_endian;
 } umemNpyHeader;
 
 /* What a umemNpyHeader starts as. */
 #define UMEM_NPY_HEADER_INIT                                                                       \
-  {                                                                                                \
-    sizeof(umemNpyHeader), 0, false, 0, {0}, {0}, 0, 0, { 0 }                                      \
-  }
+  { sizeof(umemNpyHeader), 0, false, 0, {0}, {0}, 0, 0, {0}, false }
 
 /* Reads the header of a file of size bytes, the first of which is at adr of ctx: of a umemFile or
  * umemMMap, or of memory that holds such a file. Reads nothing behind the header. Errors, with
  * header unchanged: umemTypeError if the elements are records, texts, dates, objects, or big
- * endian; umemValueError if the file is no .npy file, or ends before its last element; those of
- * umem_copy_to. The message says what is wrong, and does not name the file. */
+ * endian, unless header->big_endian allows it; umemValueError if the file is no .npy file, or ends
+ * before its last element; those of umem_copy_to. The message says what is wrong, and does not name
+ * the file. */
 UMEM_EXTERN umemStatusType umem_npy_read_header(void *ctx, uintptr_t adr, uint64_t size,
                                                 umemNpyHeader *header);
 

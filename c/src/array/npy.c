@@ -220,12 +220,17 @@ static bool find_type(char const *descr, umemNpyHeader *header, size_t *item_siz
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     Kind const *kind = &kinds[i];
     if (!is_called(kind, text, has_order)) continue;
-    if (*descr == '>' && kind->size > 1)
+    bool const is_big = *descr == '>' && kind->size > 1;
+    if (is_big && !header->big_endian)
       return UMEM_FAIL(NULL, umemTypeError, "its type '%s' is big endian", descr);
+    header->big_endian = is_big;
     header->type = kind->type;
     *item_size = kind->size;
-    snprintf(header->descr, sizeof header->descr, "%c%c%u", kind->size > 1 ? '<' : '|', kind->kind,
-             kind->size);
+    snprintf(header->descr, sizeof header->descr, "%c%c%u",
+             is_big            ? '>'
+             : kind->size == 1 ? '|'
+                               : '<',
+             kind->kind, kind->size);
     return true;
   }
   if (!is_of_numpy(text)) return REFUSE("its descr '%s' is no type of NumPy", descr);
@@ -359,7 +364,9 @@ umemStatusType umem_npy_read_header(void *ctx, uintptr_t adr, uint64_t size,
   UMEM_ENTER();
   umemNpyHeader found = UMEM_NPY_HEADER_INIT;
   umemVirtual *self = umem_check(ctx);
-  bool fits = self && umem_can_write_sized(NULL, header, sizeof found, "header", "umemNpyHeader");
+  size_t const least = offsetof(umemNpyHeader, big_endian);
+  bool fits = self && umem_can_write_sized(NULL, header, least, "header", "umemNpyHeader");
+  found.big_endian = fits && header->size > least && header->big_endian;
   if (fits && read_header(self, adr, size, &found)) umem_write_sized(header, &found, sizeof found);
   return UMEM_RESULT();
 }

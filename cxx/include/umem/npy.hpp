@@ -8,14 +8,16 @@
  * npy_c_array.hpp has the same for types and ranks that are known at run time.
  *
  * Elements are copied directly between the file and the context. Supported are bool, integers,
- * floats (half too) and complex numbers, in little endian, in versions 1.0, 2.0 and 3.0 of the
- * format. */
+ * floats (half too) and complex numbers, in versions 1.0, 2.0 and 3.0 of the format. Big-endian
+ * files are loaded, and written on request; they cannot be mapped. */
 #ifndef UMEM_NPY_HPP
 #define UMEM_NPY_HPP
 
 #include <umem/array.hpp>
 #include <umem/element.hpp>
 #include <umem/shape.hpp>
+
+#include <algorithm>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "umem/npy.hpp writes the bytes of numbers as they are, for little endian machines"
@@ -29,6 +31,7 @@ struct NpyHeader {
   std::string type;                 /* for example "<f8" */
   umemElementType element_type = 0; /* 0: umemArray has none */
   bool fortran_order = false;
+  bool big_endian = false;
   Shape shape, strides;        /* strides in bytes */
   std::size_t nbytes = 0;      /* of all elements */
   std::size_t data_offset = 0; /* in bytes, from the beginning of the file */
@@ -59,9 +62,11 @@ template <class Type> std::string npy_type() {
 
 /* The header at the beginning of a file of file_size bytes, whose first byte is at begin. Reads
  * only the header. Throws umem::value_error if it is no .npy file, an impossible or a truncated
- * one, and umem::type_error if umem has no such elements. */
-inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, address begin = 0) {
+ * one, and umem::type_error if umem has no such elements, or they are big endian and may not be. */
+inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, address begin = 0,
+                                 bool may_be_big = false) {
   umemNpyHeader found = UMEM_NPY_HEADER_INIT;
+  found.big_endian = may_be_big;
   umemStatusType const status = umem_npy_read_header(file.c_context(), begin, file_size, &found);
   if (status != umemOK) { /* the caller puts the name of the file before what is wrong */
     std::string const text = umem_thread_message(), function = "umem_npy_read_header: ";
@@ -72,11 +77,18 @@ inline NpyHeader read_npy_header(Context const &file, std::uint64_t file_size, a
   header.type = found.descr;
   header.element_type = found.type;
   header.fortran_order = found.fortran_order;
+  header.big_endian = found.big_endian;
   header.shape = Shape(found.shape, found.shape + found.rank);
   header.strides = Shape(found.strides, found.strides + found.rank);
   header.nbytes = found.nbytes;
   header.data_offset = found.offset;
   return header;
+}
+
+/* A type with this order of its bytes. */
+inline std::string npy_type_in(umemByteOrder order, std::string type) {
+  if (order == umemOrderBig && type[0] == '<') type[0] = '>';
+  return type;
 }
 
 /* As Python writes a tuple. */
@@ -110,47 +122,56 @@ inline constexpr std::size_t number_bytes =
 template <class Type>
 using number_of = std::conditional_t<is_complex<Type>, complex_part_t<Type>, Type>;
 
-/* Writes elements to a file in pieces, with zeros as padding: in memory the padding may hold any
- * bytes, also secrets of the program. */
-template <class Type> class PaddingSaver {
-public:
-  PaddingSaver(File const &file, address adr)
-      : file_(file), adr_(adr), buffer_(new unsigned char[most * sizeof(Type)]) {}
+/* Zeros as padding: in memory it may hold any bytes, also secrets of the program. */
+template <class Type> void clear_padding(unsigned char *bytes, std::size_t nbytes) {
+  using Number = number_of<Type>;
+  if constexpr (number_bytes<Number> < sizeof(Number))
+    for (std::size_t at = 0; at < nbytes; at += sizeof(Number))
+      std::memset(bytes + at + number_bytes<Number>, 0, sizeof(Number) - number_bytes<Number>);
+}
 
-  /* In C order. */
-  template <int Rank> void save(Part<Type const, Rank> const &part) {
-    if (part.size() == 0) return;
-    if constexpr (Rank == 0) {
-      save_piece(part);
-    } else {
-      index_t row = part.size() / part.extent(0), rows = row > most ? 0 : most / row;
-      for (index_t i = 0; i < part.extent(0); i += rows ? rows : 1)
+/* Numbers of so many bytes in the other order of bytes. */
+inline void reverse_numbers(unsigned char *bytes, std::size_t nbytes, std::size_t number) {
+  for (std::size_t at = 0; at < nbytes; at += number) std::reverse(bytes + at, bytes + at + number);
+}
+
+/* Copies elements in pieces, through a buffer in which change(bytes, nbytes) changes them. */
+template <class Type, int Rank, class Change>
+void copy_changed(Part<Type const, Rank> const &from, Part<Type, Rank> const &to,
+                  Change const &change) {
+  constexpr index_t most = (1 << 20) / sizeof(Type); /* elements of a piece */
+  std::size_t const nbytes = static_cast<std::size_t>(from.size()) * sizeof(Type);
+  if constexpr (Rank > 0) {
+    if (from.size() > most) {
+      index_t const row = from.size() / from.extent(0), rows = row > most ? 0 : most / row;
+      for (index_t i = 0; i < from.extent(0); i += rows ? rows : 1) {
+        index_t const end = from.extent(0) - i < rows ? from.extent(0) : i + rows;
         if (rows)
-          save_piece(part.slice(0, i, part.extent(0) - i < rows ? part.extent(0) : i + rows));
-        else
-          save(part.select(0, i));
+          copy_changed(from.slice(0, i, end), to.slice(0, i, end), change);
+        else if constexpr (Rank > 1)
+          copy_changed(from.select(0, i), to.select(0, i), change);
+      }
+      return;
     }
   }
+  if (nbytes == 0) return;
+  std::unique_ptr<unsigned char[]> const bytes(new unsigned char[nbytes]);
+  auto const buffer = reinterpret_cast<address>(bytes.get());
+  copy(from, Part<Type, Rank>(pointers(), buffer, from.extents()));
+  if (from.context().can(umemOrdered)) from.context().synchronize();
+  change(bytes.get(), nbytes);
+  copy(Part<Type const, Rank>(pointers(), buffer, from.extents()), to);
+  if (to.context().can(umemOrdered)) to.context().synchronize();
+}
 
-private:
-  using Number = number_of<Type>;
-  static constexpr index_t most = 65536; /* elements of a piece */
-
-  template <int Rank> void save_piece(Part<Type const, Rank> const &part) {
-    std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Type);
-    copy(part,
-         Part<Type, Rank>(pointers(), reinterpret_cast<address>(buffer_.get()), part.extents()));
-    for (std::size_t at = 0; at < nbytes; at += sizeof(Number))
-      std::memset(buffer_.get() + at + number_bytes<Number>, 0,
-                  sizeof(Number) - number_bytes<Number>);
-    copy(buffer_.get(), file_, adr_, nbytes);
-    adr_ += nbytes;
-  }
-
-  File const &file_;
-  address adr_;
-  std::unique_ptr<unsigned char[]> buffer_;
-};
+/* Copies elements whose order of bytes is another one in from than in to. */
+template <class Type, int Rank>
+void copy_turned(Part<Type const, Rank> const &from, Part<Type, Rank> const &to) {
+  copy_changed(from, to, [](unsigned char *bytes, std::size_t nbytes) {
+    clear_padding<Type>(bytes, nbytes);
+    reverse_numbers(bytes, nbytes, sizeof(number_of<Type>));
+  });
+}
 
 /* Whether elements follow one another in C order without gaps; there are some. */
 template <class Type, int Rank> bool is_in_c_order(Part<Type, Rank> const &part) noexcept {
@@ -165,7 +186,8 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
 
 } // namespace detail
 
-/* Writes the elements, without ghost cells, to a new file, and makes it durable. As with NumPy, a
+/* Writes the elements, without ghost cells, to a new file, and makes it durable. order: of the
+ * bytes of numbers in the file; others than this machine's go through a buffer. As with NumPy, a
  * part in Fortran order without gaps makes a file in Fortran order, all others one in C order. The
  * new file replaces the one at path, if there is one. At every instant path leads to the complete
  * old file or to the complete new one, even if the process is killed or the power fails; if this
@@ -181,11 +203,12 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
  * the disk is full, and the exceptions of the array: it is locked, or work that was queued on
  * its context has failed. */
 template <class Type, int Rank>
-void save_npy(std::string const &path, Part<Type, Rank> const &part) {
+void save_npy(std::string const &path, Part<Type, Rank> const &part,
+              umemByteOrder order = umemOrderOfArray) {
   using Value = std::remove_const_t<Type>;
   bool const fortran_order = detail::is_saved_in_fortran_order(part);
-  std::string header =
-      detail::make_npy_header(detail::npy_type<Value>(), Shape(part.extents()), fortran_order);
+  std::string header = detail::make_npy_header(
+      detail::npy_type_in(order, detail::npy_type<Value>()), Shape(part.extents()), fortran_order);
   Part<Type, Rank> const stored = fortran_order ? part.transpose() : part;
   std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Type);
   detail::PartMembers::memory(part).check_source();
@@ -193,36 +216,41 @@ void save_npy(std::string const &path, Part<Type, Rank> const &part) {
   address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
   copy(header.data(), file, adr, header.size());
   using Number = detail::number_of<Value>;
-  if constexpr (detail::number_bytes<Number> < sizeof(Number))
-    detail::PaddingSaver<Value>(file, data).save(Part<Value const, Rank>(stored));
+  Part<Value, Rank> const to(file, data, stored.extents());
+  if (order == umemOrderBig)
+    detail::copy_turned(Part<Value const, Rank>(stored), to);
+  else if constexpr (detail::number_bytes<Number> < sizeof(Number))
+    detail::copy_changed(Part<Value const, Rank>(stored), to, detail::clear_padding<Value>);
   else
-    copy(stored, Part<Value, Rank>(file, data, stored.extents()));
+    copy(stored, to);
   file.commit();
 }
 template <class Type, int Rank>
-void save_npy(std::string const &path, ArrayAccess<Type, Rank> const &array) {
-  save_npy(path, array.part());
+void save_npy(std::string const &path, ArrayAccess<Type, Rank> const &array,
+              umemByteOrder order = umemOrderOfArray) {
+  save_npy(path, array.part(), order);
 }
 template <class Type, int Rank>
-void save_npy(std::string const &path, View<Type, Rank> const &view) {
-  save_npy(path, part(view));
+void save_npy(std::string const &path, View<Type, Rank> const &view,
+              umemByteOrder order = umemOrderOfArray) {
+  save_npy(path, part(view), order);
 }
 
 namespace detail {
 
 /* Throws if the type in a file is not that of the array. */
-inline void check_npy_type(std::string const &held, std::string const &wanted) {
-  if (held != wanted)
+inline void check_npy_type(NpyHeader const &header, std::string const &wanted) {
+  std::string const &held = header.type;
+  if (held != npy_type_in(header.big_endian ? umemOrderBig : umemOrderLittle, wanted))
     throw type_error("its type is '" + held + "', that of the array '" + wanted + "'");
 }
 
-/* The position of the elements in a file of size bytes, whose first is at begin, in either order;
+/* The position of the elements in a file whose first byte is at begin, in either order;
  * type: the name of Type that the file must have. */
 template <class Type, int Rank>
-Part<Type, Rank> find_npy_part(Context const &file, std::uint64_t size, address begin,
+Part<Type, Rank> find_npy_part(NpyHeader const &header, Context const &file, address begin,
                                std::string const &type) {
-  NpyHeader header = read_npy_header(file, size, begin);
-  check_npy_type(header.type, type);
+  check_npy_type(header, type);
   auto extents = header.shape.to<Rank>();
   address const first = begin + header.data_offset;
   if (!header.fortran_order) return Part<Type, Rank>(file, first, extents);
@@ -240,12 +268,27 @@ template <class Function> auto of_npy_file(std::string const &path, Function con
   }
 }
 
-/* find_npy_part of the whole file. */
+/* The elements of a whole file. */
+template <class Type, int Rank> struct HeldNpy {
+  Part<Type const, Rank> part;
+  bool big_endian;
+
+  void copy_to(Part<Type, Rank> const &to) const {
+    bool const transposed = big_endian && !is_in_c_order(part);
+    if (!big_endian)
+      copy(part, to);
+    else
+      copy_turned(transposed ? part.transpose() : part, transposed ? to.transpose() : to);
+  }
+};
+
 template <class Type, int Rank>
-Part<Type const, Rank> npy_part(std::string const &path, File const &file,
-                                std::string const &type) {
-  return of_npy_file(
-      path, [&] { return find_npy_part<Type const, Rank>(file, file.info().capacity, 0, type); });
+HeldNpy<Type, Rank> held_npy(std::string const &path, File const &file, std::string const &type) {
+  return of_npy_file(path, [&] {
+    NpyHeader const header = read_npy_header(file, file.info().capacity, 0, true);
+    return HeldNpy<Type, Rank>{find_npy_part<Type const, Rank>(header, file, 0, type),
+                               header.big_endian};
+  });
 }
 
 /* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
@@ -261,24 +304,24 @@ Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const 
 } // namespace detail
 
 /* Reads a file into a new array in C order; the file may be in Fortran order. Throws
- * umem::type_error if the elements of the file are not Type, have another byte order, or another
- * number of dimensions; umem::io_error if the file cannot be read; umem::value_error if it is no
- * .npy file or truncated. Bytes behind the elements are left alone, as by NumPy. Ghost cells, which
- * options can request, are uninitialised. */
+ * umem::type_error if the elements of the file are not Type, or have another number of dimensions;
+ * umem::io_error if the file cannot be read; umem::value_error if it is no .npy file or truncated.
+ * Bytes behind the elements are left alone, as by NumPy. Ghost cells, which options can request,
+ * are uninitialised. */
 template <class Type, int Rank>
 Array<Type, Rank> load_npy(std::string const &path, Context device = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
   File file(path, "r");
   if constexpr (std::is_same_v<Type, bool>) {
     auto bytes = detail::load_npy_bools(
-        detail::npy_part<unsigned char, Rank>(path, file, detail::npy_type<Type>()));
+        detail::held_npy<unsigned char, Rank>(path, file, detail::npy_type<Type>()).part);
     Array<Type, Rank> array(bytes.extents(), std::move(device), options);
     copy(Part<Type, Rank>(bytes.context(), bytes.adr(), bytes.extents()), array.part());
     return array;
   } else {
-    auto part = detail::npy_part<Type, Rank>(path, file, detail::npy_type<Type>());
-    Array<Type, Rank> array(part.extents(), std::move(device), options);
-    copy(part, array.part());
+    auto const held = detail::held_npy<Type, Rank>(path, file, detail::npy_type<Type>());
+    Array<Type, Rank> array(held.part.extents(), std::move(device), options);
+    held.copy_to(array.part());
     return array;
   }
 }
@@ -300,18 +343,18 @@ void load_npy_into(std::string const &path, Part<Type, Rank> const &part) {
                 "load_npy_into: the elements of a read-only array cannot be written");
   using Held = std::conditional_t<std::is_same_v<Type, bool>, unsigned char, Type>;
   File file(path, "r");
-  auto const held = detail::npy_part<Held, Rank>(path, file, detail::npy_type<Type>());
+  auto const held = detail::held_npy<Held, Rank>(path, file, detail::npy_type<Type>());
   detail::of_npy_file(path, [&] {
-    if (held.extents() != part.extents())
+    if (held.part.extents() != part.extents())
       detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
-                         detail::in_words(held.extents()).text,
+                         detail::in_words(held.part.extents()).text,
                          detail::in_words(part.extents()).text);
   });
   if constexpr (std::is_same_v<Type, bool>) {
-    auto const bytes = detail::load_npy_bools(held);
+    auto const bytes = detail::load_npy_bools(held.part);
     copy(Part<Type const, Rank>(bytes.context(), bytes.adr(), bytes.extents()), part);
   } else {
-    copy(held, part);
+    held.copy_to(part);
   }
 }
 template <class Type, int Rank>
@@ -367,12 +410,12 @@ template <class Type, int Rank> Array<Type, Rank> map_npy(std::string const &pat
                 "map_npy: the bytes of a file may be no bool: map unsigned char, or load the file");
   detail::MappedNpy const mapped(path, !std::is_const_v<Type>);
   return detail::of_npy_file(path, [&] {
+    detail::NpyHeader const header =
+        detail::read_npy_header(mapped.file, mapped.size, mapped.begin);
     std::string type = detail::npy_type<Value>();
     if constexpr (std::is_same_v<Value, unsigned char>)
-      if (detail::read_npy_header(mapped.file, mapped.size, mapped.begin).type == "|b1")
-        type = "|b1";
-    auto const part =
-        detail::find_npy_part<Type, Rank>(mapped.file, mapped.size, mapped.begin, type);
+      if (header.type == "|b1") type = "|b1";
+    auto const part = detail::find_npy_part<Type, Rank>(header, mapped.file, mapped.begin, type);
     ArrayOptions<Rank> options;
     if (part.size() > 0 && !detail::is_in_c_order(part)) options.order = column_major;
     address const first = detail::PartMembers::memory(part).adr;

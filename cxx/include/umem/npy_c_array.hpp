@@ -51,15 +51,17 @@ struct NpyElements {
   Shape shape, strides; /* in bytes */
   address offset = 0;   /* in the file */
   std::size_t nbytes = 0;
+  bool big_endian = false;
 
-  NpyElements(Context const &file, std::uint64_t size, address begin) {
-    NpyHeader const header = read_npy_header(file, size, begin);
+  NpyElements(Context const &file, std::uint64_t size, address begin, bool may_be_big = false) {
+    NpyHeader const header = read_npy_header(file, size, begin, may_be_big);
     type = header.element_type;
     if (!type) throw type_error("its type is '" + header.type + "', which umemArray does not have");
     shape = header.shape;
     strides = header.strides;
     offset = header.data_offset;
     nbytes = header.nbytes;
+    big_endian = header.big_endian;
   }
 
   int rank() const noexcept { return static_cast<int>(shape.size()); }
@@ -98,13 +100,27 @@ inline void load_bools(File const &file, NpyElements const &elements, Context co
   if (to.can(umemOrdered)) to.synchronize(); /* before the array of bools ends */
 }
 
+/* Copies the bytes of numbers to another context, in the other order of bytes. */
+inline void copy_turned_bytes(Context const &from, address from_adr, Context const &to,
+                              address to_adr, std::size_t nbytes, umemElementType type) {
+  bool const is_complex = umem_element_code(type) == umemCodeComplex;
+  std::size_t const number = umem_element_size(type) / (is_complex ? 2 : 1);
+  Extents<1> const extents(static_cast<index_t>(nbytes));
+  copy_changed(
+      Part<unsigned char const, 1>(from, from_adr, extents),
+      Part<unsigned char, 1>(to, to_adr, extents),
+      [&](unsigned char *bytes, std::size_t count) { reverse_numbers(bytes, count, number); });
+}
+
 inline CArray load_elements(File const &file, Context const &context) {
-  NpyElements const elements(file, file.info().capacity, 0);
+  NpyElements const elements(file, file.info().capacity, 0, true);
   /* what exchange with other libraries needs: see umemArray_create */
   std::size_t const alignment = context.can(umemDeviceAccessible) ? 256 : 64;
   auto const block = std::make_shared<Buffer>(context, elements.nbytes, alignment);
   if (elements.type == umemBool && elements.nbytes > 0)
     load_bools(file, elements, context, block->adr());
+  else if (elements.big_endian)
+    copy_turned_bytes(file, elements.offset, context, block->adr(), elements.nbytes, elements.type);
   else
     copy(file, elements.offset, context, block->adr(), elements.nbytes);
   if (context.can(umemOrdered)) context.synchronize();
@@ -125,12 +141,13 @@ inline CArray load_npy(std::string const &path, Context const &context = detail:
  * rounded to the nearest number, and numbers out of range become the nearest limit. elements: what
  * convert_elements takes. Throws umem::value_error if the shapes differ and umem::type_error if
  * there is no conversion; then the elements keep their values. A file that cannot be read to its
- * end may leave some written. */
+ * end may leave some written. A big-endian file is loaded into RAM first. */
 template <class Operand> void load_npy_converted(std::string const &path, Operand &&elements) {
   File const file(path, "r");
   detail::of_npy_file(path, [&] {
-    detail::NpyElements const held(file, file.info().capacity, 0);
-    CArray const from = detail::c_array_in(file, held, held.offset);
+    detail::NpyElements const held(file, file.info().capacity, 0, true);
+    CArray const from = held.big_endian ? detail::load_elements(file, detail::pointers())
+                                        : detail::c_array_in(file, held, held.offset);
     auto const check_shape = [&](Shape const &shape) {
       if (shape != held.shape)
         detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
@@ -170,24 +187,27 @@ template <class Access> CArray map_npy(std::string const &path, Access) {
 /* Writes the elements of an array, as save_npy of npy.hpp: in Fortran order if the array is so
  * without gaps, else in C order. Throws, besides, umem::type_error for types that NumPy does not
  * have, and umem::value_error for an empty handle. */
-inline void save_npy(std::string const &path, CArray const &array) {
+inline void save_npy(std::string const &path, CArray const &array,
+                     umemByteOrder order = umemOrderOfArray) {
   umemArray *const from = array.get();
   if (!from) throw value_error("save_npy: the array is NULL");
   CArray const transposed(detail::status_call(umemArray_permute, from, nullptr));
   bool const fortran_order =
       !umemArray_is_c_contiguous(from) && umemArray_is_c_contiguous(transposed.get());
   Shape const shape(umemArray_shape(from), umemArray_shape(from) + umemArray_rank(from));
-  std::string const header =
-      detail::make_npy_header(detail::npy_type_of(umemArray_type(from)), shape, fortran_order);
+  umemElementType const type = umemArray_type(from);
+  std::string const header = detail::make_npy_header(
+      detail::npy_type_in(order, detail::npy_type_of(type)), shape, fortran_order);
   umemArray *const stored = fortran_order ? transposed.get() : from;
   File const file = File::replace(path);
   std::size_t const nbytes = umemArray_nbytes(from);
   address const adr = file.allocate(header.size() + nbytes);
   copy(header.data(), file, adr, header.size());
-  CArray const to(detail::status_call(umemArray_borrow, file.c_context(), adr + header.size(),
-                                      umemArray_type(from), umemArray_rank(from),
-                                      umemArray_shape(stored), nullptr));
+  address const data = adr + header.size();
+  CArray const to(detail::status_call(umemArray_borrow, file.c_context(), data, type,
+                                      umemArray_rank(from), umemArray_shape(stored), nullptr));
   detail::status_call(umemArray_assign, to.get(), stored);
+  if (order == umemOrderBig) detail::copy_turned_bytes(file, data, file, data, nbytes, type);
   file.commit();
 }
 

@@ -30,6 +30,7 @@
 
 #include <umem/array.h>
 #include <umem/base.h>
+#include <umem/npy.h>
 
 struct umemFileOptions; /* umem/file.h */
 
@@ -89,12 +90,13 @@ typedef struct umemArchiveInfo {
   uint64_t nbytes;     /* of all elements */
   char const *file;    /* the path of the file; "" after umemArchive_read */
   bool compressed;     /* or big endian: umemArchive_get makes a copy, in this machine's order */
+  bool big_endian;     /* in the file */
   char const *problem; /* why umem has no array of it, and type is 0; NULL: it has one */
 } umemArchiveInfo;
 
 /* What a umemArchiveInfo starts as. */
 #define UMEM_ARCHIVE_INFO_INIT                                                                     \
-  { sizeof(umemArchiveInfo), NULL, 0, 0, {0}, {0}, 0, 0, NULL, false, NULL }
+  { sizeof(umemArchiveInfo), NULL, 0, 0, {0}, {0}, 0, 0, NULL, false, false, NULL }
 
 /* The number of arrays; 0 for NULL. */
 UMEM_EXTERN size_t umemArchive_count(umemArchive const *archive);
@@ -190,17 +192,21 @@ typedef struct umemArchiveSaveOptions {
   char const *const *metadata_values; /* [metadata_count] UTF-8 */
   struct umemFileOptions const *file; /* of umemFile_replace_with; NULL: the defaults */
   umemArchiveFormat format;
-  uint32_t reserved; /* zero; not read */
-  /* As in umemArchiveOptions: of a .npz file each byte counts twice, as it is read for the
-   * checksum. */
+  umemByteOrder order; /* of numbers in a .npz file; safetensors files are little endian */
+  /* As in umemArchiveOptions. A byte counts twice if it is read in the new file: each of a .npz
+   * file, for the checksum, and those of numbers whose order there is another one. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;
   size_t step;
+  bool const *big_endian; /* [count] whose numbers are big endian in memory; NULL: of no array */
 } umemArchiveSaveOptions;
 
 /* What umemArchiveSaveOptions start as. */
 #define UMEM_ARCHIVE_SAVE_OPTIONS_INIT                                                             \
-  { sizeof(umemArchiveSaveOptions), 0, NULL, NULL, NULL, umemArchiveByName, 0, NULL, NULL, 0 }
+  {                                                                                                \
+    sizeof(umemArchiveSaveOptions), 0, NULL, NULL, NULL, umemArchiveByName, umemOrderOfArray,      \
+        NULL, NULL, 0, NULL                                                                        \
+  }
 
 /* Writes count arrays of any contexts to a new file: names[k] is the name of arrays[k].
  * The file replaces the one at path, if there is one, when it is complete (umemFile_replace).
@@ -209,16 +215,19 @@ typedef struct umemArchiveSaveOptions {
  * buffer of a few MiB holds a part. A safetensors file is, byte for byte, what its library writes,
  * if there is at most one text; keys of texts are sorted. In a .npz file arrays are stored in their
  * order, each at a multiple of 64 bytes; where there are more than 65535 or 4 GiB, it is one of 64
- * bits (zip64).
+ * bits (zip64). Numbers whose order of bytes in the file is another one than in memory are turned
+ * in the new file: a safetensors file is little endian, a .npz file has the order of each array, or
+ * the one that options name.
  *
  * Errors: those of umemFile_replace_with, umem_alloc and umem_copy_many; umemValueError for two
  * arrays of one name, the name "__metadata__", names and texts that are not UTF-8, and a header of
- * more than 100000000 bytes; umemTypeError for types that the format does not have: it has bool,
- * integers, float16 to float64, bfloat16, complex64, float8_e4m3fn, e5m2, both with fnuz, e8m0fnu,
- * and float4 (2 lanes) and float6 (4 lanes) in arrays of at least one dimension. Of .npz files:
- * umemValueError for texts, and names of more than 65531 bytes; umemTypeError for other types than
- * bool, integers, float16 to float64, and complex numbers; umemNotSupportedError if the component
- * was built without zlib, which has the checksum. */
+ * more than 100000000 bytes, umemOrderBig for a safetensors file; umemTypeError for types that the
+ * format does not have: it has bool, integers, float16 to float64, bfloat16, complex64,
+ * float8_e4m3fn, e5m2, both with fnuz, e8m0fnu, and float4 (2 lanes) and float6 (4 lanes) in arrays
+ * of at least one dimension. Of .npz files: umemValueError for texts, and names of more than 65531
+ * bytes; umemTypeError for other types than bool, integers, float16 to float64, and complex
+ * numbers; umemNotSupportedError if the component was built without zlib, which has the checksum.
+ * */
 UMEM_EXTERN void umemArchive_save(char const *path, size_t count, char const *const *names,
                                   umemArray *const *arrays, umemArchiveSaveOptions const *options,
                                   umemStatusType *status);

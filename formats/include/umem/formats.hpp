@@ -175,11 +175,13 @@ private:
 
 /* Writes arrays to a new file, which replaces the one at path when it is complete: to one of .npz
  * if path ends so, else to one of safetensors (umemArchive_save). metadata: texts about the whole
- * file, which .npz does not have. progress and step: as of Archive::load. */
+ * file, which .npz does not have. progress and step: as of Archive::load. order: of the bytes of
+ * numbers in a .npz file. */
 inline void save_archive(std::string const &path,
                          std::vector<std::pair<std::string, CArray>> const &arrays,
                          std::map<std::string, std::string> const &metadata = {},
-                         ArchiveProgress const &progress = {}, std::size_t step = 0) {
+                         ArchiveProgress const &progress = {}, std::size_t step = 0,
+                         umemByteOrder order = umemOrderOfArray) {
   std::vector<char const *> names, keys, values;
   std::vector<umemArray *> handles;
   for (auto const &[name, array] : arrays) {
@@ -194,6 +196,7 @@ inline void save_archive(std::string const &path,
   options.metadata_count = keys.size();
   options.metadata_keys = keys.data();
   options.metadata_values = values.data();
+  options.order = order;
   detail::with_progress(options, progress, step, [&](auto *given) {
     detail::status_call(umemArchive_save, path.c_str(), names.size(), names.data(), handles.data(),
                         given);

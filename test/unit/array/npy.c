@@ -89,6 +89,22 @@ TEST(types_have_many_names) {
   assert_int_equal(header.nbytes, 3 * sizeof(long double));
 }
 
+TEST(big_endian_elements_are_described_where_they_are_wanted) {
+  umemNpyHeader header = UMEM_NPY_HEADER_INIT;
+  header.big_endian = true;
+  assert_ok(read_text(1, TEXT("'>c16'", "False", "(3,)"), &header));
+  assert_string_equal(header.descr, ">c16");
+  assert_true(header.big_endian && header.type == umemComplex128 && header.nbytes == 48);
+  assert_ok(read_text(1, TEXT("'<f8'", "False", "(3,)"), &header));
+  assert_true(!header.big_endian && header.type == umemFloat64);
+  header.size = offsetof(umemNpyHeader, big_endian); /* of a program that does not know it */
+  header.big_endian = true;
+  assert_int_equal(read_text(1, TEXT("'>f8'", "False", "(3,)"), &header), umemTypeError);
+  umem_thread_clear();
+  assert_ok(read_text(1, TEXT("'>u1'", "False", "(3,)"), &header));
+  assert_true(header.big_endian);
+}
+
 TEST(python_two_is_read_up_to_version_two) {
   umemNpyHeader header = UMEM_NPY_HEADER_INIT;
   for (int version = 1; version <= 2; version++) {
