@@ -100,17 +100,33 @@ bool is_versioned(nb::handle max_version) {
   return major >= 1;
 }
 
+/* The tensor, if it is in the memory that is asked for: of a GPU of this number. */
+template <class Tensor> Tensor *check_number(Tensor *tensor, nb::handle device) {
+  int32_t const held = tensor->dl_tensor.device.device_id;
+  try {
+    if (!device.is_none() && to_index(nb::object(device[1]), "the device number") != held)
+      raise(umemNotSupportedError, "the array is in memory of number %d of this device code", held);
+  } catch (nb::python_error &) {
+    end_tensor(tensor);
+    throw;
+  }
+  return tensor;
+}
+
 nb::object to_dlpack(Array &array, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
   if (!stream.is_none() || !device.is_none() || !copy.is_none())
     options = read_options(stream, device, copy);
   if (is_versioned(max_version))
-    return new_capsule(
-        export_array<umemDLManagedTensorVersioned, umemArray_to_dlpack>(array, options),
-        versioned_name, end_versioned);
+    return new_capsule(check_number(export_array<umemDLManagedTensorVersioned, umemArray_to_dlpack>(
+                                        array, options),
+                                    device),
+                       versioned_name, end_versioned);
   return new_capsule(
-      export_array<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+      check_number(
+          export_array<umemDLManagedTensor, umemArray_to_dlpack_unversioned>(array, options),
+          device),
       unversioned_name, end_unversioned);
 }
 

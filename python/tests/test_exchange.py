@@ -253,6 +253,8 @@ def test_producers_without_versions_stay_read_only(writeable):
 
 @pytest.mark.parametrize("options, error", [({"stream": 5}, ValueError), ({"stream": 0}, ValueError),
                                             ({"dl_device": (2, 0), "copy": False}, BufferError),
+                                            ({"dl_device": (1, 1)}, BufferError),
+                                            ({"dl_device": (1, -1), "max_version": (1, 0)}, BufferError),
                                             ({"stream": "x"}, TypeError)])
 def test_exports_that_are_refused(options, error):
     with pytest.raises(error):

@@ -15,10 +15,11 @@ import operator
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from . import _core, dtypes, exchange, transfer
 from ._options import fail
+from ._regions import Region, Selection, blocks_of, chunks_of, count, slices_of, spans_of
 from .array import Array
 from .errors import Error, FileNotFoundError, OSError
 from .files import at
@@ -34,101 +35,6 @@ _GOING = 8  # long copies on their way at a time: one file after the other reach
 _LONG_RUN = 32 << 10  # bytes: a list of shorter runs takes longer than a copy of the part as a whole
 _PART = 1 << 20  # bytes: a shorter copy is done sooner than it is handed to another thread
 _MISSING = (1 << 64) - 1  # offset and bytes of a chunk that a shard has not
-
-Region = tuple[range, ...]  # indices along each dimension, rising
-Span = tuple[int, int, int]  # number of a chunk, and from where to where in a range its indices are
-
-
-# ---- selections ----
-
-def _axis(key: Any, extent: int) -> range:
-    """The indices that a slice or an integer stands for."""
-    if isinstance(key, slice):
-        return range(*key.indices(extent))
-    if isinstance(key, bool) or not hasattr(key, "__index__"):
-        fail(f"a region has integers, slices and ..., and no {key!r}", 5)
-    index = operator.index(key)
-    if not -extent <= index < extent:
-        fail(f"index {index} is outside of {extent} elements", 6)
-    index %= extent
-    return range(index, index + 1)
-
-
-def _keys(selection: Any, ndim: int) -> list[Any]:
-    """A slice or an integer for each dimension."""
-    keys = list(selection) if isinstance(selection, tuple) else [selection]
-    dots = [k for k, key in enumerate(keys) if key is Ellipsis]
-    if len(dots) > 1 or len(keys) - len(dots) > ndim:
-        fail(f"the region {selection!r} is none of {ndim} dimensions", 6)
-    first = dots[0] if dots else len(keys)
-    return keys[:first] + [slice(None)] * (ndim - len(keys) + len(dots)) + keys[first + 1:]
-
-
-class _Selection:
-    """What is selected of an array: ranges that rise, the shape without dimensions of integers, and what is turned round."""
-
-    def __init__(self, selection: Any, shape: tuple[int, ...]) -> None:
-        keys = _keys(selection, len(shape))
-        given = [_axis(key, extent) for key, extent in zip(keys, shape)]
-        self.region: Region = tuple(axis if axis.step > 0 else axis[::-1] for axis in given)
-        self._turned = tuple(slice(None, None, 1 if axis.step > 0 else -1) for axis in given)
-        self._kept = [isinstance(key, slice) for key in keys]
-        self.shape = tuple(len(axis) for axis, kept in zip(given, self._kept) if kept)
-
-    def whole(self, array: Array, kind: dtypes.DType) -> Array:
-        """The elements of an array of this shape, as of a type, with a dimension for each range."""
-        strides = iter(array.strides)
-        steps = [next(strides) if kept else array.itemsize for kept in self._kept]
-        shape = [len(axis) for axis in self.region]
-        same: Array = _core._borrow(array.place, array._hand_out(), kind, shape, steps, array, array.read_only)
-        return same[self._turned] if shape else same
-
-
-def _spans(axis: range, extent: int) -> list[Span]:
-    """The chunks of an extent along a dimension that have some of the indices."""
-    found, begin = [], 0
-    while begin < len(axis):
-        chunk = axis[begin] // extent
-        end = min(len(axis), -((axis.start - (chunk + 1) * extent) // axis.step))
-        found.append((chunk, begin, end))
-        begin = end
-    return found
-
-
-def _chunks(region: Region, extents: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...], Region]]:
-    """The chunks that a region meets: numbers, which part of the region, and which indices in the chunk."""
-    for spans in itertools.product(*map(_spans, region, extents)):
-        part = tuple(slice(begin, end) for _, begin, end in spans)
-        inside = tuple(range(cut.start - chunk * extent, cut.stop - chunk * extent, cut.step)
-                       for axis, extent, (chunk, begin, end) in zip(region, extents, spans) for cut in (axis[begin:end],))
-        yield tuple(chunk for chunk, _, _ in spans), part, inside
-
-
-def _slices(region: Region) -> tuple[slice, ...]:
-    return tuple(slice(axis.start, axis[-1] + 1, axis.step) for axis in region)
-
-
-def _count(region: Region) -> int:
-    return math.prod(map(len, region))
-
-
-def _blocks(region: Region, extents: Sequence[int], most: int) -> Iterator[tuple[tuple[slice, ...], Region]]:
-    """Cuts a region between chunks into parts of at most so many elements, where one chunk has no more."""
-    spans = [_spans(axis, extent) for axis, extent in zip(region, extents)]
-    yield from _halves(region, spans, [(0, len(axis)) for axis in region], most)
-
-
-def _halves(region: Region, spans: list[list[Span]], ends: list[tuple[int, int]],
-            most: int) -> Iterator[tuple[tuple[slice, ...], Region]]:
-    long = next((k for k, of_axis in enumerate(spans) if len(of_axis) > 1), None)
-    if long is None or math.prod(end - begin for begin, end in ends) <= most:
-        yield (tuple(slice(begin, end) for begin, end in ends),
-               tuple(axis[begin:end] for axis, (begin, end) in zip(region, ends)))
-        return
-    middle = len(spans[long]) // 2
-    for half in (spans[long][:middle], spans[long][middle:]):
-        yield from _halves(region, [*spans[:long], half, *spans[long + 1:]],
-                           [*ends[:long], (half[0][1], half[-1][2]), *ends[long + 1:]], most)
 
 
 # ---- how chunks are stored ----
@@ -365,7 +271,7 @@ def _read_plain(plain: _Plain, region: Region, dst: Array) -> None:
     """Reads a region. dst: has a type of the bytes in the files."""
     fill = plain.fill_value()
     with _Copies() as copies:
-        for numbers, part, inside in _chunks(region, plain.extents):
+        for numbers, part, inside in chunks_of(region, plain.extents):
             path = plain.path(numbers)
             file = _open(path)
             if file is None:
@@ -382,13 +288,13 @@ def _read_plain(plain: _Plain, region: Region, dst: Array) -> None:
 
 def _add_part(copies: _Copies, dst: Array, part: tuple[slice, ...], chunk: Array, inside: Region) -> None:
     """To a part of dst from a part of a chunk. Arrays without dimensions have no parts."""
-    copies.add(dst[part] if part else dst, chunk[_slices(inside)] if part else chunk)
+    copies.add(dst[part] if part else dst, chunk[slices_of(inside)] if part else chunk)
 
 
 def _read_shard(plain: _Plain, shard: _Shard, file: File, path: str, region: Region, dst: Array, fill: Any,
                 copies: _Copies) -> None:
     index, length = shard.read(file, path), file.info.capacity or 0
-    for numbers, part, inside in _chunks(region, plain.chunk):
+    for numbers, part, inside in chunks_of(region, plain.chunk):
         offset, nbytes = map(int, index[numbers])
         if offset == nbytes == _MISSING:
             dst[part] = fill
@@ -400,7 +306,7 @@ def _read_shard(plain: _Plain, shard: _Shard, file: File, path: str, region: Reg
 
 def _interior(axis: range, extent: int, size: int) -> list[tuple[int, int, bool]]:
     """Cuts the indices along a dimension of a size into those of whole chunks, and those before and behind."""
-    spans = _spans(axis, extent)
+    spans = spans_of(axis, extent)
     whole = [axis.step == 1 and axis[begin] == chunk * extent and (end - begin == extent or axis[end - 1] == size - 1)
              for chunk, begin, end in spans]
     first = whole.index(True) if any(whole) else len(spans)
@@ -412,7 +318,7 @@ def _interior(axis: range, extent: int, size: int) -> list[tuple[int, int, bool]
 
 def _write_plain(plain: _Plain, region: Region, src: Array) -> None:
     """Writes chunks that a region has as a whole: each file appears, or replaces an old one, when it is complete."""
-    chunks = _chunks(region, plain.extents)
+    chunks = chunks_of(region, plain.extents)
     while some := list(itertools.islice(chunks, _FILES)):
         written: list[tuple[str, str]] = []
         try:
@@ -436,7 +342,7 @@ def _fill_file(plain: _Plain, path: str, written: list[tuple[str, str]], copies:
     folder, base = os.path.split(path)
     os.makedirs(folder, exist_ok=True)
     name = os.path.join(folder, f".{base}.{uuid.uuid4().hex}.partial")
-    chunks = list(_chunks(region, plain.chunk)) if region else [((), (), ())]
+    chunks = list(chunks_of(region, plain.chunk)) if region else [((), (), ())]
     index, head = plain.shard, plain.shard.nbytes if plain.shard else 0
     begin = 0 if index is None or index.at_end else head
     file = File(name, "w+")
@@ -444,9 +350,9 @@ def _fill_file(plain: _Plain, path: str, written: list[tuple[str, str]], copies:
     _core._take_block(file, plain.nbytes * len(chunks) + head)
     for k, (_, part, inside) in enumerate(chunks):
         chunk = plain.chunk_at(file, begin + k * plain.nbytes)
-        if _count(inside) < math.prod(plain.chunk):
+        if count(inside) < math.prod(plain.chunk):
             chunk[...] = plain.fill_value()
-        copies.add(chunk[_slices(inside)] if part else chunk, src[part] if part else src)
+        copies.add(chunk[slices_of(inside)] if part else chunk, src[part] if part else src)
     if index is not None:
         numbers = numpy.full((*index.inner, 2), _MISSING, "u8")
         for k, (position, _, _) in enumerate(chunks):
@@ -468,13 +374,13 @@ def _cpu() -> Any:
 def _read_by_zarr(array: Any, region: Region, dst: Any) -> None:
     """Reads a region into an array of NumPy."""
     cpu = _cpu()
-    array.get_basic_selection(_slices(region), out=cpu.NDBuffer.from_numpy_array(dst), prototype=cpu.buffer_prototype)
+    array.get_basic_selection(slices_of(region), out=cpu.NDBuffer.from_numpy_array(dst), prototype=cpu.buffer_prototype)
 
 
 def _write_by_zarr(array: Any, region: Region, src: Array) -> None:
     """Writes a region, a block after the other; the next one is brought to RAM while zarr writes."""
     extents, most = _grid(array) or (1,) * len(region), _BLOCK // src.itemsize
-    blocks = [(src[part] if part else src, inside) for part, inside in _blocks(region, extents, most)]
+    blocks = [(src[part] if part else src, inside) for part, inside in blocks_of(region, extents, most)]
     if src._is_host:
         blocks = [(src, region)]
     coming: list[tuple[Array, Any]] = []
@@ -494,7 +400,7 @@ def _write_by_zarr(array: Any, region: Region, src: Array) -> None:
         if k + 1 < len(blocks):
             fetch(blocks[k + 1][0])
         elements = exchange.to_numpy(room, False).astype(array.dtype, copy=False)
-        array.set_basic_selection(_slices(inside), elements, prototype=_cpu().buffer_prototype)
+        array.set_basic_selection(slices_of(inside), elements, prototype=_cpu().buffer_prototype)
 
 
 # ---- both ----
@@ -526,7 +432,7 @@ def _read_staged(array: Any, plain: _Plain | None, region: Region, dst: Array) -
     """Reads a region through blocks in RAM; one goes to its place while the next one is read."""
     extents = _grid(array) or (1,) * len(region)
     going: list[Any] = []
-    for part, inside in _blocks(region, extents, _BLOCK // dst.itemsize):
+    for part, inside in blocks_of(region, extents, _BLOCK // dst.itemsize):
         room = _core.empty(tuple(map(len, inside)), dst.dtype, _core._host())
         _read_host(array, plain, inside, room)
         if going:
@@ -580,7 +486,7 @@ def from_zarr(array: Any, selection: Any = ..., place: Place | str | None = None
         What zarr, its codecs and its store raise arrives as it is. Parts of out may have changed then.
     """
     _check_array(array)
-    chosen, kind = _Selection(selection, array.shape), dtypes.dtype(_native(array))
+    chosen, kind = Selection(selection, array.shape), dtypes.dtype(_native(array))
     if out is None:
         out = _core.empty(chosen.shape, kind, _core._find_new_place("host:" if place is None else place))
     elif place is not None:
@@ -625,7 +531,7 @@ def to_zarr(source: Any, array: Any, selection: Any = ...) -> None:
         What zarr, its codecs and its store raise arrives as it is.
     """
     _check_array(array)
-    chosen, kind = _Selection(selection, array.shape), dtypes.dtype(_native(array))
+    chosen, kind = Selection(selection, array.shape), dtypes.dtype(_native(array))
     given = exchange.find(source, kind if isinstance(source, (bool, int, float, complex, list, tuple)) else None)[0]
     if array.read_only:
         fail("the store of the zarr array was opened to read only")
