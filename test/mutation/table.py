@@ -295,6 +295,6 @@ MUTANTS = CORE_MUTANTS + PLACE_MUTANTS + [
       "  return umemTable_insert(&state->blocks, adr, nbytes);", "enters a block without the lock", preset="tsan"),
     c("watch/ledger.c", "  if (!umem_notes_lock()) return;\n  ledger.count = 0;\n  umem_notes_unlock();", "  ledger.count = 0;",
       "clears the ledger without the lock", first=("unit.ledger",), preset="tsan"),
-    c("core/plan.c", "  if (ordered && side->turn) pthread_mutex_lock(side->turn);\n", "",
+    c("core/plan.c", "  if (turn) pthread_mutex_lock(turn);\n", "",
       "unlocks what it has not locked", preset="tsan"),
 ] + CXX_MUTANTS

@@ -34,11 +34,13 @@
  *              serve all transfers, and several threads share each long copy. Long transfers are
  *              done piece by piece and take turns: one thread does pieces of about a millisecond
  *              only, and those of less than 1 MiB go first. umemTransfer_wait copies itself what no
- *              thread has begun. Buffers are those of the plain copies, for at most five copies
- *              (the threads, and the one that waits) at a time. Transfers that pass through pinned
- *              buffers (umemCuda_set_staging) share these, and the threads that fill them. To one
- *              GPU, those of at least 2 MiB are one sequence of pieces, in the order of their
- *              starts: the next one begins while the last pieces of the one before are copied.
+ *              thread has begun; but it leaves what can join a sequence to one GPU (see below) to
+ *              the threads for a millisecond, and while such a sequence runs, until that ends it.
+ *              Buffers are those of the plain copies, for at most five copies (the threads, and
+ *              the one that waits) at a time. Transfers that pass through pinned buffers
+ *              (umemCuda_set_staging) share these, and the threads that fill them. To one GPU,
+ *              those of at least 2 MiB are one sequence of pieces, in the order of their starts:
+ *              the next one begins while the last pieces of the one before are copied.
  *   failures   A failure of the copy is recorded when umemTransfer_wait returns it: on the context
  *              that has failed, if it still lives, on the thread that waits, and by a call of the
  *              failure hook. If no call has returned it, umemTransfer_release does.

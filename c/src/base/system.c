@@ -30,14 +30,22 @@ void *umem_reserve(size_t nbytes, size_t alignment) {
   return start + below;
 }
 
+enum { most_map_tries = 100 }; /* while other threads take the addresses that were found */
+
+/* Not by MAP_FIXED over the reservation: Linux before 6.12 gives the addresses up before it refuses
+ * to map the file, and another thread may have them when they are unmapped. */
 void *umem_map_aligned(int fd, size_t nbytes, size_t alignment, bool writable, int how) {
-  void *base = umem_reserve(nbytes, alignment);
   int protection = PROT_READ | (writable ? PROT_WRITE : 0);
-  if (!base || mmap(base, nbytes, protection, how | MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED)
-    return base;
-  int error = errno;
-  munmap(base, nbytes);
-  errno = error;
+  for (int tries = 0; tries < most_map_tries; tries++) {
+    void *base = umem_reserve(nbytes, alignment);
+    if (!base) return NULL;
+    munmap(base, nbytes);
+    void *mapped = mmap(base, nbytes, protection, how | MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+    if (mapped == base) return base;
+    if (mapped != MAP_FAILED) munmap(mapped, nbytes); /* Linux before 4.17 takes it for a hint */
+    if (mapped == MAP_FAILED && errno != EEXIST) return NULL;
+  }
+  errno = ENOMEM;
   return NULL;
 }
 

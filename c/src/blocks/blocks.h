@@ -153,7 +153,8 @@ typedef struct umemPump {
   size_t given; /* blocks that the program got */
   size_t back;  /* and gave back: as many, or one less */
   bool cancelled;
-  bool stopping; /* reads no further block; writes those that were given back */
+  bool interrupted; /* what waits for a server ends, a write too */
+  bool stopping;    /* reads no further block; writes those that were given back */
   umemSlotState state[];
 } umemPump;
 

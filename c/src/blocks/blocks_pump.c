@@ -37,10 +37,16 @@ static size_t const short_passage = 128 << 20;
  * copy of a longer one keeps all threads busy. */
 static size_t const together_below = 128 << 20;
 
+/* Ends what a thread does for the blocks while that waits for a server. */
+typedef struct Patience {
+  umemWaiter waiter, *outer; /* of the thread */
+  umemPump *pump;
+  bool writes;
+} Patience;
+
 /* One thread that reads. */
 typedef struct Reader {
   umemFeed feed;
-  umemWaiter waiter, *outer; /* of the thread */
   umemPump *pump;
   size_t open; /* pieces that have not ended */
   umemAttempt attempt;
@@ -123,6 +129,7 @@ static bool goes_on(umemPump *pump) {
   if (umem_goes_on()) return true;
   umemLock_acquire(&pump->lock);
   if (!is_stopped(pump)) pump->cancelled = true;
+  pump->interrupted = true;
   pthread_cond_broadcast(&pump->changed);
   umemLock_release(&pump->lock);
   return false;
@@ -138,11 +145,12 @@ static void wait_for_change(umemPump *pump) {
   umemLock_acquire(&pump->lock);
 }
 
-/* For a read that waits for a server. */
+/* Blocks that were given back are written though the program cancels, but not while a server is
+ * silent and the user interrupts. */
 static bool is_wanted(umemWaiter *waiter) {
-  Reader *self = (Reader *)((char *)waiter - offsetof(Reader, waiter));
+  Patience *self = (Patience *)waiter;
   umemLock_acquire(&self->pump->lock);
-  bool stopped = is_stopped(self->pump);
+  bool stopped = self->writes ? self->pump->interrupted : is_stopped(self->pump);
   umemLock_release(&self->pump->lock);
   if (stopped) return false;
   umem_thread.waiter = self->outer;
@@ -269,21 +277,20 @@ static void read_pieces(void *data, unsigned number) {
   Job const *job = data;
   umemVirtual *src = job->pump->slots.plan.given.source.ctx;
   Reader self = {.feed = {job->threads, next_piece, about_piece, end_piece, src, job->pump},
-                 .waiter = {is_wanted},
-                 .outer = umem_thread.waiter,
                  .pump = job->pump,
                  .number = SIZE_MAX};
+  Patience patience = {{is_wanted}, umem_thread.waiter, job->pump, false};
   char const *function = umem_thread.function;
   struct umemOpenStep *step = umem_thread.step;
   unsigned sharers = umem_thread.sharers;
   unsigned copiers = job->pump->reads.cuts ? job->threads : job->whole;
   umem_thread.function = job->pump->function; /* until it has a piece */
   umem_thread.sharers = job->threads;
-  umem_thread.waiter = &self.waiter;
+  umem_thread.waiter = &patience.waiter;
   umemAttempt_begin(&self.attempt);
   if (!read_by_method(&self) && number < copiers) read_by_copies(&self, copiers);
   end_reader(&self);
-  umem_thread.waiter = self.outer;
+  umem_thread.waiter = patience.outer;
   umem_thread.function = function;
   umem_thread.sharers = sharers;
   umem_thread.step = step;
@@ -421,11 +428,14 @@ static void write_block(umemPump *pump, bool one) {
   char name[umemBlockNameSize];
   umemBlocksPlan_name(&pump->slots.plan, pump->function, "writing", number, name);
   char const *function = umem_thread.function;
+  Patience patience = {{is_wanted}, umem_thread.waiter, pump, true};
   umem_thread.function = name;
+  umem_thread.waiter = &patience.waiter;
   umemAttempt attempt;
   umemAttempt_begin(&attempt);
   bool done = umemSlots_write(&pump->slots, number);
   umemAttempt_end(&attempt);
+  umem_thread.waiter = patience.outer;
   umem_thread.function = function;
   umemLock_acquire(&pump->lock);
   writes->running = false;

@@ -138,20 +138,24 @@ typedef struct Chunks {
   char *buffers;
 } Chunks;
 
+/* Also when an exception of C++ passes. */
+static void end_turn(pthread_mutex_t **turn) {
+  if (*turn) pthread_mutex_unlock(*turn);
+}
+
 /* Fills the buffer from src, or empties it to dst. To wait for an ordered context is to wait for
  * all that is queued on it, so two threads would keep step, both reading and then both writing.
  * Therefore they take turns there. */
 static void move_side(Chunks const *chunks, Side const *side, size_t at, char *buffer,
                       size_t nbytes) {
   bool ordered = umem_can(side->ctx, umemOrdered);
-  if (ordered && side->turn) pthread_mutex_lock(side->turn);
+  __attribute__((cleanup(end_turn))) pthread_mutex_t *turn = ordered ? side->turn : NULL;
+  if (turn) pthread_mutex_lock(turn);
   if (side == &chunks->src)
     umem_fill_buffer(side->ctx, side->adr + at, chunks->host, buffer, nbytes);
   else
     umem_empty_buffer(side->ctx, side->adr + at, chunks->host, buffer, nbytes);
-  if (!ordered) return;
-  umem_finish(side->ctx); /* only now is the buffer full, or free to be used again */
-  if (side->turn) pthread_mutex_unlock(side->turn);
+  if (ordered) umem_finish(side->ctx); /* only now is the buffer full, or free to be used again */
 }
 
 static bool copy_chunk(Chunks const *chunks, size_t at, char *buffer, size_t nbytes) {

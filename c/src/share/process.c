@@ -25,25 +25,13 @@ static umemMapped *all; /* under the global lock */
 
 /* ---- mapping ---- */
 
-/* umem_map_aligned first reserves addresses. Linux before 6.12 gives them up before it refuses to
- * map a file there, and another thread may have them when they are unmapped. So a file that cannot
- * be mapped is refused before: part of it is mapped anywhere. As long as it is, no process can seal
- * the file against writing. The part is whole pages, also huge ones. */
 static bool map(umemMapped *mapped, size_t alignment) {
   size_t wanted = alignment > wanted_alignment ? alignment : wanted_alignment;
-  size_t part = mapped->size < wanted_alignment ? mapped->size : wanted_alignment;
-  int protection = PROT_READ | (mapped->writable ? PROT_WRITE : 0);
-  void *anywhere = mmap(NULL, part, protection, MAP_SHARED, mapped->fd, 0);
-  if (anywhere == MAP_FAILED) return false;
   for (;; wanted = alignment) {
     mapped->alignment = wanted;
     mapped->base = umem_map_aligned(mapped->fd, mapped->size, wanted, mapped->writable, 0);
-    if (mapped->base || wanted == alignment) break;
+    if (mapped->base || wanted == alignment) return mapped->base;
   }
-  int error = errno;
-  munmap(anywhere, part);
-  errno = error;
-  return mapped->base;
 }
 
 /* ---- the list ---- */

@@ -2,6 +2,7 @@
  * function, or never begun. */
 #include "bench.h"
 
+#include "core/threads.h"
 #include "unit/used_bytes.h"
 
 /* ---- cancellation ---- */
@@ -68,6 +69,47 @@ TEST(a_cancelled_passage_reads_no_further) {
   assert_int_equal(gate_reads(&bench.from), 2);
   assert_int_equal(end(), umemOK); /* the program has not asked for another block */
 }
+
+/* ---- a server that is silent ---- */
+
+static struct {
+  pthread_t program;
+  bool waits, ended; /* a write; atomic */
+} silent;
+
+static bool goes_on_unless_a_write_waits(void *data UNUSED) {
+  return !pthread_equal(pthread_self(), silent.program) ||
+         !__atomic_load_n(&silent.waits, __ATOMIC_ACQUIRE);
+}
+
+static void wait_for_a_server(umemVirtual *ctx, uintptr_t dst UNUSED, umemVirtual *that UNUSED,
+                              uintptr_t src UNUSED, size_t nbytes UNUSED) {
+  __atomic_store_n(&silent.waits, true, __ATOMIC_RELEASE);
+  for (int i = 0; i < seconds * 1000 && !silent.ended; i++) {
+    silent.ended = !umem_goes_on();
+    usleep(500);
+  }
+  umemVirtual_fail(ctx, umemCancelledError, "cancelled");
+}
+
+/* The wait hook of Python, too, answers in the program's thread alone. */
+TEST(an_interrupt_ends_a_write_that_waits_for_a_server) {
+  static struct umemVtbl table;
+  table = *bench.to.super.vptr;
+  table.copy_from = wait_for_a_server;
+  bench.to.super.vptr = &table;
+  silent.program = pthread_self();
+  silent.waits = silent.ended = false;
+  umem_set_wait_hook(goes_on_unless_a_write_waits, NULL);
+  begin(&bench.options);
+  while (next()) {
+  }
+  umem_set_wait_hook(NULL, NULL);
+  assert_true(silent.ended);
+  expect_stop(umemCancelledError, "cancelled");
+}
+TEST_AGAIN(one_thread, an_interrupt_ends_a_write_that_waits_for_a_server)
+TEST_AGAIN(three_threads, an_interrupt_ends_a_write_that_waits_for_a_server)
 
 /* Cancelled is all that it is, whatever the copy that runs comes to. */
 TEST(a_read_that_fails_after_a_cancellation_is_forgotten) {

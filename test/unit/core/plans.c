@@ -1,6 +1,10 @@
 /* plans.c - each context of the library that copies by a route of its own plans that first: its
- * method copy_direct never leaves a copy to others that plan_copy has agreed to. */
+ * method copy_direct never leaves a copy to others that plan_copy has agreed to. And a copy through
+ * buffers that a thread leaves in the middle. */
 #include "core/kind.h"
+
+#include <pthread.h>
+#include <unistd.h>
 
 #include "fake/doubles.h"
 #include "cases.h"
@@ -103,4 +107,78 @@ TEST_CASE(who_agrees_copies) {
   assert_true(done > 100);
   assert_true(queried_alike > 50);
   close_all();
+}
+
+/* ---- a method does not return ---- */
+
+/* RAM that the CPU is said not to address, behind a queue. */
+typedef struct Queue {
+  umemVirtual super;
+  umemHost host;
+} Queue;
+
+static struct {
+  pthread_t leaver;
+  bool came, entered; /* the leaver; then another thread; atomic */
+} leaving;
+
+static void read_queue(umemVirtual *ctx UNUSED, uintptr_t src, umemVirtual *that UNUSED,
+                       uintptr_t dst, size_t nbytes) {
+  if (!pthread_equal(pthread_self(), leaving.leaver) &&
+      __atomic_load_n(&leaving.came, __ATOMIC_ACQUIRE))
+    __atomic_store_n(&leaving.entered, true, __ATOMIC_RELEASE);
+  memcpy((void *)dst, (void *)src, nbytes);
+}
+
+/* The other thread reads meanwhile, or waits for its turn to write. */
+static void write_and_leave(umemVirtual *ctx UNUSED, uintptr_t dst, umemVirtual *that UNUSED,
+                            uintptr_t src, size_t nbytes) {
+  memcpy((void *)dst, (void *)src, nbytes);
+  if (!pthread_equal(pthread_self(), leaving.leaver)) return;
+  __atomic_store_n(&leaving.came, true, __ATOMIC_RELEASE);
+  for (int i = 0; i < 100 && !__atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE); i++)
+    usleep(1000);
+  pthread_exit(NULL);
+}
+
+static void end_queue(umemVirtual *ctx) {
+  umemVirtual_dtor(ctx);
+  umem_dtor(&((Queue *)ctx)->host);
+}
+
+static struct umemVtbl const queue_vtbl = {
+    .dtor = end_queue, .copy_to = read_queue, .copy_from = write_and_leave};
+
+static void begin_queue(Queue *queue) {
+  assert_int_equal(umemHost_ctor(&queue->host), umemOK);
+  umemVirtual_ctor(&queue->super, &queue->host);
+  queue->super.vptr = &queue_vtbl;
+  queue->super.name = "Queue";
+  queue->super.capabilities |= umemConcurrent | umemOrdered;
+}
+
+static void *copy_between_queues(void *argument) {
+  enum { nbytes = 16 << 20 };
+  Queue *queues = argument;
+  static char from[nbytes], to[nbytes];
+  leaving.leaver = pthread_self();
+  umem_copy_to(&queues[0], (uintptr_t)from, &queues[1], (uintptr_t)to, nbytes);
+  return argument;
+}
+
+/* It leaves as an exception of C++ does. */
+TEST_CASE(a_thread_that_leaves_a_copy_keeps_no_turn) {
+  Queue queues[2] = {0};
+  pthread_t thread;
+  void *returned;
+  begin_queue(&queues[0]), begin_queue(&queues[1]);
+  assert_int_equal(umem_set_threads(2), umemOK);
+  alarm(20);
+  assert_int_equal(pthread_create(&thread, NULL, copy_between_queues, queues), 0);
+  assert_int_equal(pthread_join(thread, &returned), 0);
+  alarm(0);
+  assert_true(leaving.came);
+  assert_null(returned);
+  assert_int_equal(umem_set_threads(0), umemOK);
+  umem_dtor(&queues[0]), umem_dtor(&queues[1]);
 }
