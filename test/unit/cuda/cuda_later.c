@@ -3,6 +3,9 @@
  * it, are in the order of. On a double of the runtime that does nothing before it is demanded. */
 #include "cuda_help.h"
 
+#include "core/copy.h"
+#include "cuda/cuda_pinned.h"
+
 enum { n = 5000 };
 
 static void *stream, *host;
@@ -46,6 +49,32 @@ static void expect_order(void *ctx, char const *what) {
 }
 
 #define LATER_TEST(name) TEST_CASE_WITH(name, later_set_up, cuda_tear_down)
+
+static void fill_with_ones(void *adr) {
+  memset(fake_cudart_at((uintptr_t)adr, umemStagingChunk), 1, umemStagingChunk);
+}
+
+/* It goes beside the legacy stream, as those of other threads, after the work that is there. */
+LATER_TEST(a_chunk_comes_after_the_legacy_stream) {
+  size_t const sizes[] = {umemStagingChunk, umemStagingChunk - 1, 512 << 10};
+  umemVirtual *ctx = opened("cuda:0");
+  umemHost *buffers = ctx->host;
+  uintptr_t there = block_of(ctx, umemStagingChunk), chunk = umem_alloc(buffers, umemStagingChunk);
+  memset((void *)chunk, 7, umemStagingChunk);
+  for (size_t i = 0; i < 3; i++) {
+    unsigned long before = fake_cudart_calls_of("memcpy");
+    enter(0);
+    ok(fake_cudart_launch(FAKE_STREAM_LEGACY, fill_with_ones, (void *)there));
+    leave(0);
+    umem_write_run(ctx, there, &buffers->super, (void const *)chunk, sizes[i]);
+    assert_int_equal(fake_cudart_calls_of("memcpy") - before, i == 2);
+    unsigned char const *at = fake_cudart_at(there, umemStagingChunk);
+    assert_true(*at == 7 && at[sizes[i] - 1] == 7); /* on return */
+    expect_ok(umem_synchronize(ctx));
+    assert_true(*at == 7 && at[sizes[i] - 1] == 7);
+  }
+  umem_free(buffers, chunk);
+}
 
 LATER_TEST(what_uses_the_memory_later_comes_later) {
   for (int device = 0; device < 2; device++) {
