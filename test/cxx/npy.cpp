@@ -44,7 +44,6 @@ TEST_P(NpyTest, comes_back_as_it_was) {
 }
 
 TEST_P(NpyTest, comes_back_from_big_endian_bytes) {
-  TempFile file;
   for_each_type([&](auto type) {
     using T = typename decltype(type)::type;
     if constexpr (!std::is_same_v<T, Item>) {

@@ -124,10 +124,10 @@ using number_of = std::conditional_t<is_complex<Type>, complex_part_t<Type>, Typ
 
 /* Zeros as padding: in memory it may hold any bytes, also secrets of the program. */
 template <class Type> void clear_padding(unsigned char *bytes, std::size_t nbytes) {
-  using Number = number_of<Type>;
-  if constexpr (number_bytes<Number> < sizeof(Number))
-    for (std::size_t at = 0; at < nbytes; at += sizeof(Number))
-      std::memset(bytes + at + number_bytes<Number>, 0, sizeof(Number) - number_bytes<Number>);
+  using Scalar = number_of<Type>;
+  if constexpr (number_bytes<Scalar> < sizeof(Scalar))
+    for (std::size_t at = 0; at < nbytes; at += sizeof(Scalar))
+      std::memset(bytes + at + number_bytes<Scalar>, 0, sizeof(Scalar) - number_bytes<Scalar>);
 }
 
 /* Numbers of so many bytes in the other order of bytes. */
@@ -215,11 +215,11 @@ void save_npy(std::string const &path, Part<Type, Rank> const &part,
   File file = File::replace(path);
   address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
   copy(header.data(), file, adr, header.size());
-  using Number = detail::number_of<Value>;
+  using Scalar = detail::number_of<Value>;
   Part<Value, Rank> const to(file, data, stored.extents());
   if (order == umemOrderBig)
     detail::copy_turned(Part<Value const, Rank>(stored), to);
-  else if constexpr (detail::number_bytes<Number> < sizeof(Number))
+  else if constexpr (detail::number_bytes<Scalar> < sizeof(Scalar))
     detail::copy_changed(Part<Value const, Rank>(stored), to, detail::clear_padding<Value>);
   else
     copy(stored, to);
