@@ -97,6 +97,35 @@ void add_many(Effort const &effort, std::vector<Ratio> &rows) {
                   Measure::nanoseconds, 3000, samples[0], samples[1], 0});
 }
 
+/* How long the slowest of many short transfers takes while long ones are under way. This thread
+ * looks and does not wait: who waits may copy itself. */
+void add_fairness(Effort const &effort, std::vector<Ratio> &rows, FileAndMemory const &all,
+                  std::size_t part, std::size_t parts) {
+  constexpr std::size_t count = 100, small = 4096;
+  auto slowest = [&] {
+    double most = 0;
+    for (std::size_t i = 0; i < count; i++) {
+      umemTransfer *transfer = all.start(i * small, small, all.other + i * small);
+      most = std::max(most, seconds_of([&] {
+                        while (!umemTransfer_poll(transfer)) std::this_thread::yield();
+                      }));
+      end(transfer);
+    }
+    return most;
+  };
+  auto beside = [&] {
+    std::vector<umemTransfer *> transfers;
+    for (std::size_t i = 0; i < parts; i++)
+      transfers.push_back(all.start(i * part, part, all.one + i * part));
+    double most = slowest();
+    for (umemTransfer *transfer : transfers) end(transfer);
+    return most;
+  };
+  Samples samples = alternate(effort.long_rounds, {beside, slowest});
+  rows.push_back({"slowest of 100 of 4 KiB beside long ones, file to RAM", "alone",
+                  Measure::nanoseconds, 2e6, samples[0], samples[1], 0});
+}
+
 /* ---- long ones ---- */
 
 /* A copy that reports, beside one that does not. */
@@ -435,6 +464,7 @@ void measure_transfers(Effort const &effort, std::vector<Ratio> &rows) {
   add_many(effort, rows);
   FileAndMemory all(parts * part);
   add_two(effort, rows, all, part, parts);
+  add_fairness(effort, rows, all, part, parts);
   bool gpu = why_no_gpu().empty();
   add_progress(effort, rows, parts * part, gpu);
   add_ahead(effort, rows, all, part, parts);
