@@ -319,9 +319,30 @@ static void send(Sender *self, Slot *slot) {
   end_pieces(self);
 }
 
+/* ---- the memory of slots ---- */
+
+static void add_slots(Sender *self, umemCudaChunk *chunk) {
+  size_t room = umem_lesser(chunk->nbytes, most_slot);
+  self->chunks[self->chunk_count++] = chunk;
+  self->room = self->slot_count ? umem_lesser(self->room, room) : room;
+  for (size_t at = 0; at + room <= chunk->nbytes && self->slot_count < slots_each; at += room)
+    self->slots[self->slot_count++].memory = chunk->memory + at;
+}
+
+/* A thread that would wait takes more memory, if other copies and feeds have left some. */
+static bool add_chunk(Sender *self) {
+  UMEM_FORGETTING();
+  if (self->slot_count == slots_each) return false;
+  UMEM_CUDA_SCOPE(self->ctx, self->gpu, false);
+  umemCudaChunk *chunk = umemCudaChunk_take(self->gpu);
+  if (chunk) add_slots(self, chunk);
+  return chunk;
+}
+
 static void send_all(Sender *self) {
   for (;;) {
     Slot *slot = find_free(self);
+    if (!slot && add_chunk(self)) slot = find_free(self);
     if (!self->failed && slot && self->feed->next(self->feed, self->room, &slot->piece)) {
       send(self, slot);
     } else if (self->open) {
@@ -333,7 +354,7 @@ static void send_all(Sender *self) {
   }
 }
 
-/* ---- lines, and the memory of slots ---- */
+/* ---- lines ---- */
 
 /* The line of the threads of a feed, or one without threads; NULL: there are too many. */
 static Line *join_line(void const *feed) {
@@ -359,14 +380,6 @@ static umemCudaChannel *leave_line(Line *line) {
   return channel;
 }
 
-static void add_slots(Sender *self, umemCudaChunk *chunk) {
-  size_t room = umem_lesser(chunk->nbytes, most_slot);
-  self->chunks[self->chunk_count++] = chunk;
-  self->room = self->slot_count ? umem_lesser(self->room, room) : room;
-  for (size_t at = 0; at + room <= chunk->nbytes && self->slot_count < slots_each; at += room)
-    self->slots[self->slot_count++].memory = chunk->memory + at;
-}
-
 /* Takes a channel for the line, if it has none, whose chunks go to this thread. */
 static bool open_channel(Sender *self) {
   Line *line = self->line;
@@ -383,13 +396,12 @@ static bool open_channel(Sender *self) {
 /* Whether there are a stream and a slot at least. What fails is not recorded: other routes of umem
  * meet what is really wrong. */
 static bool begin(Sender *self) {
-  umemCudaChunk *chunk;
   UMEM_FORGETTING();
   UMEM_CUDA_SCOPE(self->ctx, self->gpu, false);
   self->line = join_line(self->feed->all);
   if (!self->line || !open_channel(self)) return false;
-  while (self->slot_count < slots_each && (chunk = umemCudaChunk_take(self->gpu)))
-    add_slots(self, chunk);
+  while (self->chunk_count < umemChannelChunks && add_chunk(self)) {
+  }
   return self->slot_count;
 }
 
