@@ -546,7 +546,9 @@ class Ghosts:
             first, end = (min(max(i + width, 0), extent + 2 * width) for i in (first, end))
             return slice(first, end, part.step)
         try:
-            index = operator.index(None if isinstance(part, bool) else part)
+            if isinstance(part, bool):
+                raise TypeError
+            index = operator.index(part)
         except TypeError:
             fail(f"an index with ghost cells is an integer or a slice, not {part!r}", 6)
         if not -width <= index < extent + width:

@@ -65,8 +65,7 @@ TEST_P(NpyTest, comes_back_from_big_endian_bytes) {
   });
 }
 
-TEST(Npy, has_the_bytes_of_big_endian_numbers) {
-  TempFile file;
+TEST_F(Npy, has_the_bytes_of_big_endian_numbers) {
   Array<std::complex<float>, 1> array({2});
   umem::fill(array, std::complex<float>(1, -2));
   save_npy(file.path, array, umemOrderBig);
@@ -84,8 +83,7 @@ TEST(Npy, has_the_bytes_of_big_endian_numbers) {
   EXPECT_EQ(converted.get(1), (std::complex<double>(1, -2)));
 }
 
-TEST(Npy, of_big_endian_numbers_is_turned_in_pieces) {
-  TempFile file;
+TEST_F(Npy, of_big_endian_numbers_is_turned_in_pieces) {
   Array<double, 2> long_rows({2, 200001}), many_rows({100003, 3});
   number(long_rows);
   number(many_rows);

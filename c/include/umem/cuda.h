@@ -245,7 +245,7 @@ UMEM_EXTERN umemStatusType umemCuda_leave(umemCudaEntry *entry);
 /* ---- the pinned chunks of the process ---- */
 
 /* Sets the size and the largest number of the pinned chunks through which umem copies pageable
- * memory; 0 for either means the default (2 MiB, 64 chunks). chunk_bytes: 64 KiB to 64 MiB, a
+ * memory; 0 for either means the default (2 MiB, 96 chunks). chunk_bytes: 64 KiB to 64 MiB, a
  * multiple of 4096. chunks: 1 to 256. umem pins a chunk when it first uses it, and releases it when
  * the last umem context of its GPU ends. umem_set_threads sets how many threads use the chunks.
  * Errors: umemValueError for other numbers. */

@@ -329,7 +329,7 @@ static void add_slots(Sender *self, umemCudaChunk *chunk) {
     self->slots[self->slot_count++].memory = chunk->memory + at;
 }
 
-/* A thread that would wait takes more memory, if other copies and feeds have left some. */
+/* Until there are all slots, or other copies and feeds have left no memory. */
 static bool add_chunk(Sender *self) {
   UMEM_FORGETTING();
   if (self->slot_count == slots_each) return false;
@@ -400,7 +400,7 @@ static bool begin(Sender *self) {
   UMEM_CUDA_SCOPE(self->ctx, self->gpu, false);
   self->line = join_line(self->feed->all);
   if (!self->line || !open_channel(self)) return false;
-  while (self->chunk_count < umemChannelChunks && add_chunk(self)) {
+  while (add_chunk(self)) {
   }
   return self->slot_count;
 }

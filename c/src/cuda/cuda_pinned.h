@@ -45,7 +45,7 @@ int umemCudaBatch_start(umemCudaRt const *rt, umemCudaBatch *batch, umemCudaDire
 /* The figures of staging, from sweeps on an H200 and an H100 (PCIe 5, 16 cores, 2 MiB to 1 GiB). */
 enum {
   umemStagingChunk = 2 << 20,    /* default bytes of a chunk */
-  umemStagingChunks = 64,        /* default number of them in the process */
+  umemStagingChunks = 96,        /* default number of them in the process: for two feeds */
   umemStagingToDevice = 8 << 20, /* the runtime does shorter copies to a GPU */
   umemStagingToHost = 2 << 20,   /* and shorter ones from it */
   umemStagingFrom = 2 << 20,     /* the core does shorter ones of other contexts (core/plan.c) */
