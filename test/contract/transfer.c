@@ -194,6 +194,7 @@ static void run_workers(Sides *sides, size_t count, uint64_t seed) {
   for (size_t i = 1; i < count; i++) pthread_join(threads[i], NULL);
   for (size_t i = 0; i < count; i++) assert_true(workers[i].right);
   if (umem_get_status(sides->dst) == umemCancelledError) umem_clear_status(sides->dst);
+  if (umem_get_status(sides->src) == umemCancelledError) umem_clear_status(sides->src);
 }
 
 PAIR(random_transfers_follow_the_model) {
