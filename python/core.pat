@@ -4,7 +4,7 @@ __prefix__:
     import typing_extensions
     from contextlib import AbstractContextManager
     from umem._typing import Element, NumpyArray
-    from umem.array import Array as ArrayType
+    from umem._array import Array as ArrayType
     from umem.dtypes import DType
     from umem.places import Host as HostType, Place as PlaceType
 

@@ -17,7 +17,7 @@ import umem.formats
 
 # The sections of the reference, with the names of umem in each.
 SECTIONS = {
-    "Arrays": "Array Ghosts empty zeros ones full empty_like zeros_like ones_like full_like arange asarray from_dlpack from_arrow from_zarr to_zarr at memmap "
+    "Arrays": "Array Ghosts empty zeros ones full empty_like zeros_like ones_like full_like arange array asarray from_dlpack from_arrow from_zarr to_zarr at memmap "
               "concatenate stack save load create_npy open_npy DType dtype",
     "Places": "Place Info host open default set_default using Host File MMap Shm Url S3 Cuda CudaAsync CudaHost CudaManaged CudaPrefetch",
     "Pools": "Pool PoolOn Fixed Binning",

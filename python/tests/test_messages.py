@@ -112,6 +112,7 @@ def test_attributes_say_what_is_wrong_in_words_of_umem():
     assert "read_only must be True or False, not str" in calls(setattr, (array, "read_only", "yes"))
     assert calls(array.fill) == "TypeError: umem.Array.fill got (), and expects (value: object)"
     assert calls(umem.find, ("x",)) == "TypeError: umem.find got (str), and expects (where: Array | int, place: Place | None = None)"
+    assert calls(umem.set_threads, (-1,)) == "TypeError: umem.set_threads got (-1), and expects (count: int = 0)"
     assert calls(umem.Array.fill, (3, 4)) == "TypeError: umem.Array.fill is called with int in place of a umem.Array"
     assert "missing 1 required positional argument: 'shape'" in calls(umem.empty) and "argument 'form'" in calls(umem.zeros, (3,), form=1)
     for value in (numpy.complex64(1j), 1j, "1"):

@@ -289,3 +289,15 @@ def test_arange_stays_in_the_range_of_integers():
             umem.arange(*arguments, dtype=dtype)
     for arguments, dtype in (((128,), "u1"), ((-128, 128), "i1"), ((127, -130, -255), "i1"), ((0, -7), "u1"), ((0, 0.9), "u1")):
         assert umem.arange(*arguments, dtype=dtype).tolist() == list(range(*map(int, arguments))) or arguments[-1] == 0.9
+
+
+def test_array_copies_what_asarray_shares():
+    numbers = numpy.arange(3.0)
+    copied, shared = umem.array(numbers), umem.asarray(numbers)
+    numbers[0] = 5
+    assert copied.tolist() == [0, 1, 2] and shared.tolist() == [5, 1, 2]
+    assert umem.array(copied) is not copied and umem.array(copied, copy=None) is copied
+    made = umem.array([1, 2], "float32", "host:")
+    assert made.dtype == "float32" and made.tolist() == [1, 2]
+    with pytest.raises(umem.ValueError, match="copy is False"):
+        umem.array([1], copy=False)

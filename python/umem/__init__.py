@@ -11,14 +11,14 @@
 
 Places: Host, File, MMap, Shm, Url, S3, Cuda, CudaAsync, CudaHost, CudaManaged; over them Pool, PoolOn, Fixed, Binning, Retry, Limit,
 External, Stats, Track, Debug, Log, Fault, Guarded, CudaPrefetch; `open` makes those that a text names. New arrays: empty, zeros, full,
-arange, asarray, from_dlpack, from_zarr, load. Comparisons: all_equal, all_close. Files: save, load, to_zarr. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
+arange, array, asarray, from_dlpack, from_zarr, load. Comparisons: all_equal, all_close. Files: save, load, to_zarr. Transfers: copy, copy_many, start, start_many, blocks, ledger. Logs: trace. Every
 exception is a umem.Error.
 
 Closing a place releases its arrays. Memory that NumPy or another library uses then stays valid as long as they use it.
 """
 from . import _interpreter, _words, _core as _core, ledger, trace
 from .adaptors import Debug, Fault, Guarded, Limit, Log, Stats, Track
-from .array import Array, Ghosts
+from ._array import Array, Ghosts
 from .arrow import from_arrow
 from .compare import all_close, all_equal
 from .dtypes import DType, dtype
@@ -32,7 +32,7 @@ from .errors import (
 from .finding import Foreign, Found, describe_places, find, find_foreign, list_when_out_of_memory
 from .files import at, create_npy, memmap, open_npy
 from .make import (
-    arange, asarray, concatenate, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, stack, zeros, zeros_like,
+    arange, array, asarray, concatenate, empty, empty_like, from_dlpack, full, full_like, ones, ones_like, stack, zeros, zeros_like,
 )
 from .npy import load, save
 from .others import cuda_core_resource, place_of, use_in_cupy, use_in_numba, use_in_numpy, use_in_torch
@@ -50,7 +50,7 @@ __all__ = [
     "Array", "Binning", "Block", "Blocks", "Cuda", "CudaAsync", "CudaHost", "CudaManaged", "CudaPrefetch", "DType",
     "Debug", "External", "Fault", "File", "Fixed", "Foreign", "Found", "Ghosts", "Guarded", "Host", "Info", "Limit", "Log", "MMap",
     "Place", "Pool", "PoolOn", "Retry", "S3", "Shm", "Stats", "Track", "Transfer", "Url", "Use", "all_close", "all_equal", "arange",
-    "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
+    "array", "asarray", "at", "blocks", "concatenate", "copy", "copy_many", "create_npy", "cuda_core_resource", "default",
     "describe_places", "dtype", "empty", "empty_like", "find", "find_foreign", "from_arrow", "from_dlpack", "from_zarr", "full", "full_like",
     "get_threads", "host", "ledger", "list_when_out_of_memory", "load", "log_decisions", "memmap", "ones", "ones_like", "open_npy", "place_of",
     "save", "set_default", "set_failure_hook", "set_threads", "stack", "start", "start_many", "to_zarr", "trace", "use_in_cupy",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
 
 _WHOLE = slice(None)
 

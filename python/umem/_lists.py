@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
 
 _ORDER = "bool", "int64", "float64", "complex128"  # a number of one type fits into those after it
 _MAX_RANK = 32

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from . import _core, dtypes
 from ._options import fail
-from .array import Array
+from ._array import Array
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:

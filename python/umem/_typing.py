@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol, overload
 import numpy
 from typing_extensions import TypeVar
 
-from .array import Array
+from ._array import Array
 from .dtypes import DType
 from .places import Place
 

@@ -71,13 +71,18 @@ def _expected(function: Any, caller: str) -> str:
     return ", ".join(parameters)
 
 
+def _given(value: Any) -> str:
+    """What an argument is: of an integer that may be out of range, its value."""
+    return repr(value) if type(value) is int and not 0 <= value < 2**31 else type(value).__name__
+
+
 def _refuse(function: Any, name: str, owner: type | None, args: tuple[Any, ...], named: dict[str, Any]) -> None:
     if owner is not None:
         if not args or not isinstance(args[0], owner):
             of = type(args[0]).__name__ if args else "no object"
             _core._raise(_TYPE, f"umem.{name} is called with {of} in place of a umem.{owner.__name__}")
         args = args[1:]
-    given = [type(value).__name__ for value in args] + [f"{key}={type(value).__name__}" for key, value in named.items()]
+    given = [_given(value) for value in args] + [f"{key}={_given(value)}" for key, value in named.items()]
     called = _caller() or name
     _core._raise(_TYPE, f"umem.{called} got ({', '.join(given)}), and expects ({_expected(function, called)})")
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
 
 class Limit(Place):
     """At most `limit` bytes are live at the same time; requests beyond raise umem.MemoryError.

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from typing import Any, Literal, overload
 
-    from .array import Array
+    from ._array import Array
 
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}  # Arrow's letters
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from . import _core, _lists, exchange
 from ._options import real
-from .array import Array
+from ._array import Array
 from .reductions import each
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem

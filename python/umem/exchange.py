@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
 
 _CUDA, _MANAGED = 2, 13  # device codes of DLPack
 _IMMUTABLE = "jax", "jaxlib", "pyarrow", "tensorflow"  # their arrays cannot be written
@@ -75,7 +75,7 @@ def array_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     """What `__array_ufunc__` returns: as of NumPy arrays; results go to arrays of umem that are named by out."""
     from contextlib import ExitStack
 
-    from .array import Array
+    from ._array import Array
 
     def plain(value: Any) -> Any:
         return array_protocol(value, None, None) if isinstance(value, Array) else value
@@ -311,7 +311,7 @@ def _from_cuda_interface(value: Any, interface: dict[str, Any], place: Place | N
 
 def find(value: Any, dtype: Any = None, place: Place | None = None) -> tuple[Array, bool]:
     """An array of what value holds, and whether it shares the memory of value. place: where the array will be used."""
-    from .array import Array
+    from ._array import Array
 
     if isinstance(value, Array):
         return value, True

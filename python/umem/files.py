@@ -5,7 +5,7 @@ import os
 
 from . import _core, dtypes, exchange, npy
 from ._options import fail
-from .array import Array
+from ._array import Array
 from .places import File, MMap, Path, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from . import _core
-from .array import Array
+from ._array import Array
 from .places import OFFSETS, Place
 
 

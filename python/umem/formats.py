@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from . import _core, _options, dtypes, exchange
 from ._options import fail, size
-from .array import Array
+from ._array import Array
 from .errors import NotSupportedError
 from .places import Path, Place
 from .transfer import _as_function

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # module typing takes longer to import than umem
 if TYPE_CHECKING:
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
     from .places import Place
 
 _FILE, _CUDA, _CUDA_POOL = 3, 4, 5  # umemHandleKind

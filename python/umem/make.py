@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core, exchange
 from ._options import fail
-from .array import Array
+from ._array import Array
 from .places import Place, default
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem
@@ -246,6 +246,11 @@ def asarray(value: Any, dtype: Any = None, place: Place | str | None = None, *, 
     if copy is False:
         fail("a copy is needed, but copy is False")
     return found.astype(found.dtype if same_type else dtype, place)
+
+
+def array(value: Any, dtype: Any = None, place: Place | str | None = None, *, copy: bool | None = True) -> Array:
+    """As asarray, but a copy unless copy says otherwise."""
+    return asarray(value, dtype, place, copy=copy)
 
 
 from_dlpack = _core.from_dlpack

@@ -6,7 +6,7 @@ import re
 
 from . import _core, _options, dtypes, exchange
 from ._options import fail
-from .array import Array
+from ._array import Array
 from .places import File, MMap, Path, Place
 
 TYPE_CHECKING = False  # module typing takes longer to import than umem

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal, TypeVar
 
-    from .array import Array
+    from ._array import Array
 
     _P = TypeVar("_P", bound="Place")
     FileMode = Literal["r", "r+", "w", "w+", "a", "a+"]

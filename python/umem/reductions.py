@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
     from typing import Any
 
-    from .array import Array
+    from ._array import Array
 
     Axis = int | Sequence[int] | None
     Key = tuple[slice, ...]

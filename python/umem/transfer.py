@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from . import _core
 from ._options import fail, size
-from .array import Array
+from ._array import Array
 from .exchange import find as find_array
 from .errors import Error
 from .places import Place, Size

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from . import _core, dtypes, exchange, transfer
 from ._options import fail
 from ._regions import Region, Selection, blocks_of, chunks_of, count, slices_of, spans_of
-from .array import Array
+from ._array import Array
 from .errors import Error, FileNotFoundError, OSError
 from .files import at
 from .places import File, Place

@@ -16,7 +16,8 @@ umem.arange(12, place=place).reshape(3, 4)
 umem.concatenate([a, x], place=place)
 umem.stack([a, x], place=place)
 umem.asarray(x)
-umem.asarray(x, place=place)
+umem.array(x)
+umem.array(x, place=place)
 a[1:, ::2]
 a.T
 a.ravel()
