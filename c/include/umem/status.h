@@ -117,7 +117,7 @@ UMEM_EXTERN void umem_report_end(char const *what);
  * server that sends nothing; false cancels the call, which fails with umemCancelledError. For
  * umemBlocks threads of umem call it too, several at a time, and while a block is waited for.
  * Copies that report how far they are, and transfers, ask their function or umemTransfer_cancel
- * instead. No exception may leave the hook. */
+ * instead. No exception may leave the hook: umem ends the process with abort() then. */
 typedef bool umemWaitHook(void *data);
 
 /* Sets the wait hook of the process; NULL, the default: none. data is borrowed, as that of

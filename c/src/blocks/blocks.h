@@ -1,5 +1,5 @@
-/* blocks.h - what the parts of umemBlocks share: blocks_plan.c cuts an array into blocks and has
- * the memory that they pass through, blocks_pump.c moves them while the program works on one of
+/* blocks.h - what the parts of umemBlocks share: blocks_plan.c cuts an array into blocks, has the
+ * memory that they pass through and chooses how they are read, blocks_pump.c moves them while the program works on one of
  * them. */
 #ifndef UMEM_BLOCKS_PRIVATE_H
 #define UMEM_BLOCKS_PRIVATE_H
@@ -92,6 +92,10 @@ bool umemSlots_order(umemSlots const *slots, size_t number);
 
 /* ==== a passage of an array ==== */
 
+/* Bytes of a piece at least: a shorter one is read before another thread is awake, and costs the
+ * driver of a GPU as much time. */
+enum { umemLeastPiece = 256 << 10 };
+
 /* Reading blocks. */
 typedef struct umemReads {
   /* Constant: */
@@ -111,6 +115,9 @@ typedef struct umemReads {
   size_t failed_at; /* the first block that failed, if failed */
   umemAttempt held; /* its failure */
 } umemReads;
+
+/* Chooses how the blocks are read. concurrent: by several threads. */
+void umemReads_begin(umemReads *reads, umemSlots const *slots, bool concurrent);
 
 /* Writing them. */
 typedef struct umemWrites {
@@ -132,9 +139,9 @@ typedef struct umemPumpTask {
   struct umemPump *pump;
   bool (*can_run)(struct umemPump const *pump);
   bool (*is_over)(struct umemPump const *pump);
-  void (*run)(struct umemPump *pump, bool one); /* with the lock, which it releases meanwhile */
-  bool has_thread; /* else the calling thread does it; under the lock, as is has_left */
-  bool has_left;   /* the thread could not serve */
+  void (*run)(struct umemPump *pump); /* with the lock, which it releases meanwhile */
+  bool has_thread;                    /* else the calling thread does it; constant */
+  bool has_left;                      /* the thread could not serve; under the lock */
   pthread_t thread;
 } umemPumpTask;
 

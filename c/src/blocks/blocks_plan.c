@@ -1,9 +1,10 @@
-/* blocks_plan.c - cuts an array into blocks that fit a budget, and reads and writes them where they
- * stand in memory. */
+/* blocks_plan.c - cuts an array into blocks that fit a budget, reads and writes them where they
+ * stand in memory, and chooses by how many threads and in which pieces they are read. */
 #include "blocks/blocks.h"
 #include "base/number.h"
 #include "core/context.h"
 #include "core/layout.h"
+#include "core/threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -504,4 +505,78 @@ void umemSlots_release(umemSlots *slots) {
   order_free(slots);
   umem_end_block(slots->plan.given.place, slots->memory, false, false, slots->generation);
   free(slots->queues);
+}
+
+/* ==== how blocks are read ==== */
+
+/* Bytes of a piece for a GPU, and of any: if pieces are long, a block has too few for all
+ * threads. */
+static size_t const least_sent = 1 << 20, most_piece = 4 << 20;
+
+/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before
+ * many are awake. */
+enum { short_feeders = 8, feeders = 12 };
+static size_t const short_passage = 128 << 20;
+
+/* Several blocks that are one piece are read at the same time if they are shorter than this: the
+ * copy of a longer one keeps all threads busy. */
+static size_t const together_below = 128 << 20;
+
+/* Whether copies from the source are done when they return. Otherwise each part would have to be
+ * waited for. */
+static bool can_cut(umemSlots const *slots) {
+  unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
+  return !(((umemVirtual *)slots->plan.given.source.ctx)->capabilities & device);
+}
+
+static bool has_plain_queues(umemSlots const *slots) {
+  for (size_t i = 0; i < slots->queue_count; i++)
+    if (!umem_can(slots->queues[i], umemCpuWritable) || umem_can(slots->queues[i], umemOrdered))
+      return false;
+  return true;
+}
+
+static bool has_method(umemSlots const *slots) {
+  bool (*method)(umemVirtual *, umemVirtual *, umemFeed *) =
+      UMEM_SLOT(slots->queues[0], copy_pieces);
+  for (size_t i = 1; i < slots->queue_count; i++)
+    if (UMEM_SLOT(slots->queues[i], copy_pieces) != method) return false;
+  return method;
+}
+
+/* Leaves one thread to the program, or half of all where it may work on the blocks with several. */
+static unsigned most_threads(umemSlots const *slots) {
+  unsigned threads = umem_parallel_threads();
+  if (slots->plan.depth < 2) return threads; /* the program waits */
+  unsigned own = umem_cpu_writes(slots->plan.given.place) ? threads / 2 : 1;
+  return threads > own ? threads - own : 1;
+}
+
+/* How the method copy_pieces is fed. */
+static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
+  bool is_short = plan->blocks < short_passage / plan->in_bytes;
+  reads->threads = (unsigned)umem_lesser(reads->threads, is_short ? short_feeders : feeders);
+  reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
+}
+
+/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep
+ * all threads of a copy busy. */
+static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
+  bool together = !plan->given.destination.ctx && plan->depth > 2 &&
+                  plan->in_bytes >= umemLeastPiece && plan->in_bytes < together_below;
+  return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
+}
+
+void umemReads_begin(umemReads *reads, umemSlots const *slots, bool concurrent) {
+  size_t const page = 4096; /* most pieces of files begin and end with pages */
+  umemBlocksPlan const *plan = &slots->plan;
+  bool can = concurrent && can_cut(slots);
+  reads->limit = plan->blocks;
+  reads->by_method = can && plan->in_bytes >= umemLeastPiece && has_method(slots);
+  reads->cuts = can && has_plain_queues(slots);
+  reads->threads = concurrent ? most_threads(slots) : 1;
+  reads->whole = whole_readers(plan, reads->threads);
+  reads->piece = umem_greater(umemLeastPiece, plan->in_bytes / reads->threads);
+  if (reads->by_method) feed_method(reads, plan);
+  reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
 }

@@ -22,20 +22,7 @@
 
 #include <stdlib.h>
 
-/* ---- reads ---- */
-
-/* Bytes of a piece. A short piece is read before another thread is awake, and costs the driver of a
- * GPU as much time as a long one. If pieces are long, a block has too few for all threads. */
-static size_t const least_piece = 256 << 10, least_sent = 1 << 20, most_piece = 4 << 20;
-
-/* Threads that read for a GPU. More gain nothing (H100, 16 cores). A short passage is over before
- * many are awake. */
-enum { short_feeders = 8, feeders = 12 };
-static size_t const short_passage = 128 << 20;
-
-/* Several blocks that are one piece are read at the same time if they are shorter than this: the
- * copy of a longer one keeps all threads busy. */
-static size_t const together_below = 128 << 20;
+/* ==== reads ==== */
 
 /* Ends what a thread does for the blocks while that waits for a server. */
 typedef struct Patience {
@@ -124,7 +111,7 @@ static void hold_failure(umemReads *reads, size_t number, umemAttempt const *att
 
 /* ---- waiting ---- */
 
-/* Lets the program cancel, without the lock. An exception of C++ may leave it. */
+/* Lets the program cancel, without the lock. */
 static bool goes_on(umemPump *pump) {
   if (umem_goes_on()) return true;
   umemLock_acquire(&pump->lock);
@@ -305,7 +292,7 @@ static void choose_threads(Job *job, bool one) {
   job->whole = (unsigned)umem_lesser(blocks, reads->whole);
   job->threads = job->whole;
   if (reads->cuts || reads->by_method)
-    job->threads = umem_parallel_pieces(blocks * plan->in_bytes, least_piece, reads->threads);
+    job->threads = umem_parallel_pieces(blocks * plan->in_bytes, umemLeastPiece, reads->threads);
 }
 
 /* Blocks that were begun, and will not be ended. */
@@ -313,8 +300,12 @@ static void close_traces(umemPump *pump) {
   for (size_t i = 0; i < pump->slots.plan.depth; i++) umem_trace_close(&pump->state[i].step, true);
 }
 
-static void run_reads(umemPump *pump, bool one) {
+static bool is_served(umemPumpTask const *task) { return task->has_thread && !task->has_left; }
+
+/* With the lock, which it releases meanwhile. The calling thread reads one block. */
+static void run_reads(umemPump *pump) {
   Job job = {.pump = pump};
+  bool one = !is_served(&pump->reading);
   choose_threads(&job, one);
   if (one) pump->reads.limit = pump->reads.begun + 1;
   umemLock_release(&pump->lock);
@@ -324,79 +315,7 @@ static void run_reads(umemPump *pump, bool one) {
   if (reads_are_over(pump)) close_traces(pump);
 }
 
-/* ---- how ---- */
-
-/* Whether copies from the source are done when they return. Otherwise each part would have to be
- * waited for. */
-static bool can_cut(umemPump const *pump) {
-  unsigned device = umemOrdered | umemDeviceShared | umemDeviceAccessible;
-  return !(((umemVirtual *)pump->slots.plan.given.source.ctx)->capabilities & device);
-}
-
-static bool has_plain_queues(umemPump const *pump) {
-  for (size_t i = 0; i < pump->slots.queue_count; i++)
-    if (!umem_can(pump->slots.queues[i], umemCpuWritable) ||
-        umem_can(pump->slots.queues[i], umemOrdered))
-      return false;
-  return true;
-}
-
-static bool has_method(umemPump const *pump) {
-  bool (*method)(umemVirtual *, umemVirtual *, umemFeed *) =
-      UMEM_SLOT(pump->slots.queues[0], copy_pieces);
-  for (size_t i = 1; i < pump->slots.queue_count; i++)
-    if (UMEM_SLOT(pump->slots.queues[i], copy_pieces) != method) return false;
-  return method;
-}
-
-/* Leaves one thread to the program, or half of all where it may work on the blocks with several. */
-static unsigned most_threads(umemPump const *pump) {
-  unsigned threads = umem_parallel_threads();
-  if (pump->slots.plan.depth < 2) return threads; /* the program waits */
-  unsigned own = umem_cpu_writes(pump->slots.plan.given.place) ? threads / 2 : 1;
-  return threads > own ? threads - own : 1;
-}
-
-/* How the method copy_pieces is fed. */
-static void feed_method(umemReads *reads, umemBlocksPlan const *plan) {
-  bool is_short = plan->blocks < short_passage / plan->in_bytes;
-  reads->threads = (unsigned)umem_lesser(reads->threads, is_short ? short_feeders : feeders);
-  reads->piece = umem_greater(least_sent, plan->in_bytes / short_feeders);
-}
-
-/* Whole blocks are read together if they are long enough to wake a thread, and too short to keep
- * all threads of a copy busy. */
-static unsigned whole_readers(umemBlocksPlan const *plan, unsigned threads) {
-  bool together = !plan->given.destination.ctx && plan->depth > 2 &&
-                  plan->in_bytes >= least_piece && plan->in_bytes < together_below;
-  return together ? (unsigned)umem_lesser(threads, plan->depth - 1) : 1;
-}
-
-static void begin_reads(umemPump *pump, bool concurrent) {
-  size_t const page = 4096; /* most pieces of files begin and end with pages */
-  umemReads *reads = &pump->reads;
-  umemBlocksPlan const *plan = &pump->slots.plan;
-  bool can = concurrent && can_cut(pump);
-  reads->limit = plan->blocks;
-  reads->by_method = can && plan->in_bytes >= least_piece && has_method(pump);
-  reads->cuts = can && has_plain_queues(pump);
-  reads->threads = concurrent ? most_threads(pump) : 1;
-  reads->whole = whole_readers(plan, reads->threads);
-  reads->piece = umem_greater(least_piece, plan->in_bytes / reads->threads);
-  if (reads->by_method) feed_method(reads, plan);
-  reads->piece = umem_lesser(most_piece, reads->piece) / page * page;
-}
-
-/* ---- pump ---- */
-
-/* Bytes of a block that are worth a thread: to wake one takes 15 to 50 us, as copying them does. */
-static size_t const woken_for = 256 << 10;
-
-bool umemPump_is_lost(umemPump const *pump) {
-  return pump->forks != umem_fork_count() && (pump->reading.has_thread || pump->writing.has_thread);
-}
-
-/* ---- when a task may run: under the lock ---- */
+/* ==== writes ==== */
 
 static bool has_destination(umemPump const *pump) { return pump->slots.plan.given.destination.ctx; }
 
@@ -417,10 +336,8 @@ static bool writes_are_over(umemPump const *pump) {
   return all_is_written(pump) && (pump->stopping || pump->writes.failed);
 }
 
-/* ---- a task ---- */
-
-static void write_block(umemPump *pump, bool one) {
-  (void)one; /* it always is */
+/* With the lock, which it releases meanwhile. */
+static void write_block(umemPump *pump) {
   umemWrites *writes = &pump->writes;
   size_t number = writes->done;
   writes->running = true;
@@ -445,6 +362,8 @@ static void write_block(umemPump *pump, bool one) {
   pthread_cond_broadcast(&pump->changed);
 }
 
+/* ==== tasks ==== */
+
 /* Without its thread variables the thread leaves the task to the calling thread. */
 static void *serve(void *argument) {
   umemPumpTask *task = argument;
@@ -457,7 +376,7 @@ static void *serve(void *argument) {
   }
   while (serves && !task->is_over(pump)) {
     if (task->can_run(pump))
-      task->run(pump, false);
+      task->run(pump);
     else
       pthread_cond_wait(&pump->changed, &pump->lock.mutex);
   }
@@ -466,17 +385,15 @@ static void *serve(void *argument) {
 
 /* Does a step of a task that has no thread; if there is none to do, waits for a change. */
 static void run_or_wait(umemPump *pump) {
-  umemPumpTask *const tasks[] = {&pump->writing, &pump->reading}; /* what is written frees a slot */
-  for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
-    bool served = tasks[i]->has_thread && !tasks[i]->has_left;
-    if (served || !tasks[i]->can_run(pump)) continue;
-    tasks[i]->run(pump, true);
-    return;
-  }
-  wait_for_change(pump);
+  if (!is_served(&pump->writing) && can_write(pump))
+    write_block(pump); /* it frees a slot */
+  else if (!is_served(&pump->reading) && can_read(pump))
+    run_reads(pump);
+  else
+    wait_for_change(pump);
 }
 
-/* ---- the program's side ---- */
+/* ==== the program's side ==== */
 
 /* Work that the program has queued with the block comes before what is done with its memory from
  * now on. */
@@ -555,7 +472,14 @@ uint64_t umemPump_done(umemPump *pump) {
   return rows < pump->slots.plan.given.count ? rows : pump->slots.plan.given.count;
 }
 
-/* ---- beginning and end ---- */
+/* ==== beginning and end ==== */
+
+/* Bytes of a block that are worth a thread: to wake one takes 15 to 50 us, as copying them does. */
+static size_t const woken_for = 256 << 10;
+
+bool umemPump_is_lost(umemPump const *pump) {
+  return pump->forks != umem_fork_count() && (pump->reading.has_thread || pump->writing.has_thread);
+}
 
 static bool is_concurrent(umemPump const *pump) {
   umemBlocksOptions const *given = &pump->slots.plan.given;
@@ -568,13 +492,9 @@ static bool is_concurrent(umemPump const *pump) {
 }
 
 /* Where the thread cannot be started, the calling thread does its part. */
-static void start_thread(umemPump *pump, umemPumpTask *task) {
-  pthread_t thread;
-  if (umem_thread_start(&thread, serve, task) != 0) return;
-  umemLock_acquire(&pump->lock); /* the thread is under way already */
-  task->thread = thread;
-  task->has_thread = true;
-  umemLock_release(&pump->lock);
+static void start_thread(umemPumpTask *task) {
+  task->has_thread = true; /* before the thread looks */
+  if (umem_thread_start(&task->thread, serve, task) != 0) task->has_thread = false;
 }
 
 /* RAM, or what the page cache holds or reads ahead; under adaptors, too. */
@@ -596,8 +516,8 @@ static bool is_soon_done(umemPump const *pump) {
 static void start_threads(umemPump *pump, bool concurrent) {
   unsigned threads = umem_parallel_threads();
   if (pump->slots.plan.depth < 2 || threads < 2 || !concurrent || is_soon_done(pump)) return;
-  start_thread(pump, &pump->reading);
-  if (has_destination(pump) && threads > 2) start_thread(pump, &pump->writing);
+  start_thread(&pump->reading);
+  if (has_destination(pump) && threads > 2) start_thread(&pump->writing);
 }
 
 umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
@@ -619,7 +539,7 @@ umemPump *umemPump_begin(umemBlocksPlan const *plan, char const *function) {
   pump->writing = (umemPumpTask){
       .pump = pump, .can_run = can_write, .is_over = writes_are_over, .run = write_block};
   bool concurrent = is_concurrent(pump);
-  begin_reads(pump, concurrent);
+  umemReads_begin(&pump->reads, &pump->slots, concurrent);
   start_threads(pump, concurrent);
   return pump;
 }

@@ -523,14 +523,23 @@ void umem_set_wait_hook(umemWaitHook *hook, void *data) {
   wait_hook_data = data;
 }
 
+/* An exception of C++ would leave calls of any kind in the middle. */
+static void end_unless_returned(bool const *returned) {
+  if (!*returned) abort();
+}
+
 bool umem_goes_on(void) {
   if (umem_thread.waiter) return umem_thread.waiter->goes_on(umem_thread.waiter);
   umemLock_acquire(&hook_lock);
   umemWaitHook *hook = wait_hook;
   void *data = wait_hook_data;
   umemLock_release(&hook_lock);
+  if (!hook) return true;
+  __attribute__((cleanup(end_unless_returned))) bool returned = false;
   UMEM_STEP_ASIDE(running);
-  return !hook || hook(data);
+  bool wanted = hook(data);
+  returned = true;
+  return wanted;
 }
 
 /* ---- public functions ---- */

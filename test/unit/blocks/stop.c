@@ -2,6 +2,7 @@
  * function, or never begun. */
 #include "bench.h"
 
+#include "child.h"
 #include "core/threads.h"
 #include "unit/used_bytes.h"
 
@@ -110,6 +111,22 @@ TEST(an_interrupt_ends_a_write_that_waits_for_a_server) {
 }
 TEST_AGAIN(one_thread, an_interrupt_ends_a_write_that_waits_for_a_server)
 TEST_AGAIN(three_threads, an_interrupt_ends_a_write_that_waits_for_a_server)
+
+#ifdef __GLIBC__ /* pthread_exit leaves functions as an exception of C++ does */
+static bool leave(void *data UNUSED) { pthread_exit(NULL); }
+
+TEST(what_leaves_the_wait_hook_ends_the_process) {
+  pid_t child = fork();
+  if (!child) {
+    umem_set_threads(3);
+    umem_set_wait_hook(leave, NULL);
+    gate_open(&bench.from, 0, 0);
+    begin(&bench.options);
+    _exit(next());
+  }
+  assert_int_equal(child_wait(child), -SIGABRT);
+}
+#endif
 
 /* Cancelled is all that it is, whatever the copy that runs comes to. */
 TEST(a_read_that_fails_after_a_cancellation_is_forgotten) {
