@@ -72,8 +72,8 @@ class S3(Place):
 
     With mode "r" it is as `umem.Url`. With mode "w" arrays follow one another as in a new File, and their bytes are sent part
     by part while they are written, with bounded memory: write in ascending order. The object appears when `flush` or `close`
-    completes it. `close` makes no object if something has failed, or if not all bytes were written; nor does a `with` block
-    that an exception leaves. An older object then remains as it was.
+    completes it; without an array it is empty. `close` makes no object if something has failed, or if not all bytes were
+    written; nor does a `with` block that an exception leaves. An older object then remains as it was.
 
     Parameters
     ----------

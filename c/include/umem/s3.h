@@ -20,11 +20,12 @@
  *
  * The object appears, or takes the place of an older one, when it is complete, in one step:
  * - umem_flush completes it: it sends what is left, with zeros for bytes that nothing has written.
- *   Afterwards no block can be allocated and no byte written. Without a block the object is empty.
+ *   Afterwards no block can be allocated and no byte written. 
  * - umem_dtor completes it if nothing has failed on the context since it was constructed, and all
  *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
- *   leaves an older object as it was, and records umemIOError with the reason. Without a block,
- *   and after umemS3_abandon, there is nothing to make, and it records nothing.
+ *   leaves an older object as it was, and records umemIOError with the reason. After
+ *   umemS3_abandon there is nothing to make, and it records nothing.
+ * Without a block the object is empty, as a file that was opened for writing.
  * Writes and umem_flush that wait for the server can be cancelled (umem_set_wait_hook). A write may
  * have sent later parts of its bytes by then, which cannot be written again; a flush may be tried
  * again. As one that fails, it has sent the last part as short as it is: no block can be allocated

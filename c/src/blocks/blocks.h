@@ -1,6 +1,6 @@
 /* blocks.h - what the parts of umemBlocks share: blocks_plan.c cuts an array into blocks, has the
- * memory that they pass through and chooses how they are read, blocks_pump.c moves them while the program works on one of
- * them. */
+ * memory that they pass through and chooses how they are read; blocks_pump.c moves them while the
+ * program works on one of them. */
 #ifndef UMEM_BLOCKS_PRIVATE_H
 #define UMEM_BLOCKS_PRIVATE_H
 

@@ -121,8 +121,8 @@ typedef struct umemWaiter {
 
 /* Whether a call that waits goes on: what the waiter of this thread says, or else the wait hook of
  * the process. Call it some ten times a second, in the thread of the call, with no lock held. An
- * exception of C++ may leave it if the waiter reports to a copy's progress; one that leaves the hook
- * ends the process. */
+ * exception of C++ may leave it if the waiter reports to the progress of a copy; one that leaves
+ * the hook ends the process. */
 bool umem_goes_on(void);
 
 #endif

@@ -109,6 +109,7 @@ typedef struct Writer {
   umemFetch *fetch;
   umemS3Upload *upload;
   char url[umemS3UrlSize];
+  bool opened; /* with all adaptors: its end makes the object */
 } Writer;
 
 static Writer *writer_of(umemVirtual *ctx) { return ((umemS3 *)ctx)->impl; }
@@ -183,7 +184,7 @@ static void end_writer(Writer *writer) {
 static void writer_dtor(umemVirtual *ctx) {
   Writer *writer = writer_of(ctx);
   umemLive_remove(&writer->live);
-  if (umemS3Upload_is_open(writer->upload)) {
+  if (writer->opened && umemS3Upload_is_open(writer->upload)) {
     if (umem_is_ok(ctx))
       umemS3Upload_complete(writer->upload, true);
     else
@@ -273,6 +274,7 @@ static bool write_object(umemVirtual *ctx, char const *label, umemS3Options cons
   ctx->vptr = &writer_vtbl;
   ctx->capabilities = umemWritable | umemConcurrent | umemOffsets;
   ctx->host = &writer->host;
+  writer->opened = true;
   umemLive_add(&writer->live, ctx);
   return true;
 }
@@ -374,7 +376,14 @@ static umemStatusType open_named(void *ctx, void *upstream, umemOptionValue cons
   snprintf(url, size, "s3:%s", object->text);
   umemStatusType status = umemS3_ctor_with(ctx, url, named.writes ? "w" : "r", &named.s3);
   free(url);
+  if (status == umemOK && named.writes) writer_of(ctx)->opened = false;
   return status;
+}
+
+/* The adaptors over it are there, too. */
+static void complete_named(void *ctx, void *user) {
+  (void)user;
+  if (((umemVirtual *)ctx)->vptr == &writer_vtbl) writer_of(ctx)->opened = true;
 }
 
 umemKind const umem_s3_kind = {
@@ -384,6 +393,7 @@ umemKind const umem_s3_kind = {
                .place = &place,
                UMEM_OPTIONS(options),
                .construct = open_named,
+               .complete = complete_named,
                .user = (void *)&umem_s3_kind,
                .vtbl = &reader_vtbl,
                .help = "an object in a bucket of S3, or of a server that speaks its protocol"},

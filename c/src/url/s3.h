@@ -197,8 +197,7 @@ bool umemS3Upload_complete(umemS3Upload *upload, bool whole);
 /* The object is not to be made: later calls fail, and umemS3Upload_destroy ends what was sent. */
 void umemS3Upload_abandon(umemS3Upload *upload);
 
-/* Whether there are blocks, and the object is neither complete nor abandoned. False in a forked
- * child. */
+/* Whether the object is neither complete nor abandoned. False in a forked child. */
 bool umemS3Upload_is_open(umemS3Upload *upload);
 
 #endif

@@ -560,8 +560,7 @@ uint64_t umemS3Upload_length(umemS3Upload *upload) {
 
 bool umemS3Upload_is_open(umemS3Upload *upload) {
   WITH_LOCK(upload);
-  return !upload->complete && !upload->abandoned && upload->parts.end &&
-         upload->forks == umem_fork_count();
+  return !upload->complete && !upload->abandoned && upload->forks == umem_fork_count();
 }
 
 void umemS3Upload_abandon(umemS3Upload *upload) {

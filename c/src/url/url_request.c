@@ -59,45 +59,44 @@ static bool fail(umemSlot const *slot, umemStatusType type, char const *cause) {
                    tried);
 }
 
-static char const *words_of_status(int status) {
-  switch (status) {
-  case 400:
-    return "bad request";
-  case 401:
-    return "user, password or token are missing or wrong";
-  case 403:
-    return "forbidden";
-  case 404:
-    return "not found";
-  case 407:
-    return "the proxy wants a password";
-  case 408:
-  case 504:
-    return "timed out";
-  case 410:
-    return "gone";
-  case 429:
-    return "too many requests";
-  case 500:
-    return "error of the server";
-  case 502:
-  case 503:
-    return "the server is not available";
-  default:
-    return "no answer that was expected";
-  }
+/* ---- statuses ---- */
+
+typedef struct StatusWords {
+  int status;
+  bool may_pass; /* the same request may succeed later */
+  char const *words;
+} StatusWords;
+
+static StatusWords const statuses[] = {{400, false, "bad request"},
+                                       {401, false, "user, password or token are missing or wrong"},
+                                       {403, false, "forbidden"},
+                                       {404, false, "not found"},
+                                       {407, false, "the proxy wants a password"},
+                                       {408, true, "timed out"},
+                                       {410, false, "gone"},
+                                       {429, true, "too many requests"},
+                                       {500, true, "error of the server"},
+                                       {502, true, "the server is not available"},
+                                       {503, true, "the server is not available"},
+                                       {504, true, "timed out"},
+                                       {0, false, "no answer that was expected"}}; /* any other */
+
+static StatusWords const *status_of(int status) {
+  StatusWords const *row = statuses;
+  while (row->status && row->status != status) row++;
+  return row;
 }
 
 static bool fail_with_status(umemSlot const *slot) {
   char cause[96];
   snprintf(cause, sizeof cause, "HTTP status %d, %s", slot->reply.status,
-           words_of_status(slot->reply.status));
+           status_of(slot->reply.status)->words);
   return fail(slot, umemIOError, cause);
 }
 
 bool umemFetch_refuse(umemFetch *fetch, char const *what, int status) {
   return UMEM_FAIL(fetch->ctx, umemIOError, "cannot %s %s: HTTP status %d, %s", what, fetch->label,
-                   status, words_of_status(status));
+                   status, status_of(status)->words);
 }
 
 /* ==== where bytes go ==== */
@@ -237,27 +236,14 @@ static bool finish(umemSlot *slot) {
 
 /* ==== what may pass ==== */
 
-static bool may_pass(int status) {
-  return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
-}
-
 static bool may_pass_code(int code) {
-  switch (code) {
-  case umemCurlNoProxy:
-  case umemCurlNoHost:
-  case umemCurlNoConnection:
-  case umemCurlHttp2:
-  case umemCurlHttp2Stream:
-  case umemCurlPartial:
-  case umemCurlTimedOut:
-  case umemCurlTlsConnect:
-  case umemCurlGotNothing:
-  case umemCurlSendError:
-  case umemCurlReceiveError:
-    return true;
-  default:
-    return false;
-  }
+  static int const codes[] = {umemCurlNoProxy,   umemCurlNoHost,      umemCurlNoConnection,
+                              umemCurlHttp2,     umemCurlHttp2Stream, umemCurlPartial,
+                              umemCurlTimedOut,  umemCurlTlsConnect,  umemCurlGotNothing,
+                              umemCurlSendError, umemCurlReceiveError};
+  for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+    if (code == codes[i]) return true;
+  return false;
 }
 
 /* ==== what libcurl calls ==== */
@@ -571,7 +557,7 @@ static bool take_answer(umemLane *lane, umemSlot *slot) {
     umemSlot_send_soon(slot);
     return true;
   }
-  if (may_pass(status)) return again(lane, slot, umemIOError, NULL);
+  if (status_of(status)->may_pass) return again(lane, slot, umemIOError, NULL);
   if (slot->away && status >= 400 && status <= 410) {
     umemFetch_go_home(lane->fetch);
     return again(lane, slot, umemIOError, NULL);

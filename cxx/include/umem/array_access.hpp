@@ -179,10 +179,11 @@ public:
     mirror().start_sync(Side::device, key_, queue);
   }
 
-  /* Transfers a newer host side to context(), and makes the elements durable there. */
+  /* Transfers a newer host side to context(), and makes the elements durable there, if there are
+   * any. An object in a bucket is complete then. */
   void flush() const {
     sync_to_device();
-    context().flush();
+    if (nbytes()) context().flush();
   }
 
   /* Frees the mirror, after updating context(). The next use of the host side allocates it
