@@ -78,6 +78,8 @@ CORE_MUTANTS = [
       "an older object is taken for the new one", first=("unit.s3",)),
     c("url/s3_requests.c", "  if (call.reply.status == 200 && !*answer.code &&\n      strstr(answer.text, \"<CompleteMultipartUploadResult\"))", "  if (call.reply.status == 200)",
       "an error in a good answer is overlooked", first=("unit.s3",)),
+    c("url/s3.c", "writer->opened && umemS3Upload_is_open", "umemS3Upload_is_open", "a name that is not opened empties an object",
+      first=("unit.s3",)),
     c("url/s3.c", "    if (umem_is_ok(ctx))\n      umemS3Upload_complete(", "    if (true)\n      umemS3Upload_complete(",
       "an object is made after a failure", first=("unit.s3",)),
     c("url/s3.c", "  if (options->length > umemS3PartsMost * UMEM_S3_PART_MOST)\n", "  if (false)\n", "an object may be longer than its parts", first=("unit.s3_local",)),
