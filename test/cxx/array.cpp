@@ -2,6 +2,8 @@
  * memory. */
 #include "arrays.hpp"
 
+#include <umem/fill_ghosts.hpp>
+
 namespace {
 
 static_assert(std::is_nothrow_move_constructible_v<Doubles>);
@@ -456,6 +458,112 @@ TEST_F(ArrayFile, that_cannot_be_written_at_the_end_tells_its_context) {
   }
   EXPECT_EQ(umem_get_status(file.c_context()), umemIndexError);
   umem_thread_clear();
+}
+
+/* ---- numbers that the elements do not have ---- */
+
+template <class T> struct Refused {
+  Array<T, 1> array = Array<T, 1>::zeros({3}, umem::Host());
+
+  /* Everything that gives elements a number of the program throws, and nothing changes. */
+  template <class Number> void expect(Number number, char const *text) {
+    array.set(T(1), 2);
+    std::string const said = std::string(text) + " does not fit into elements of ";
+    auto const refuses = [&](auto call, std::string const &function) {
+      try {
+        call();
+        ADD_FAILURE() << function << " takes " << text;
+      } catch (umem::value_error const &e) {
+        EXPECT_EQ(std::string(e.what()).rfind(function + ": " + said, 0), 0u) << e.what();
+      }
+    };
+    refuses([&] { umem::fill(array, number); }, "fill");
+    refuses([&] { umem::fill(umem::on_host, array.part(), number); }, "fill");
+    refuses([&] { umem::iota(array, number); }, "iota");
+    refuses([&] { Array<T, 1>::full({3}, number); }, "Array::full");
+    refuses([&] { Array<T, 1>::full({3}, number, umem::column_major); }, "Array::full");
+    refuses([&] { array.resize({5}, number); }, "Array::resize");
+    refuses([&] { array.set(number, 2); }, "Array::set");
+    refuses([&] { array.set(number, Extents<1>(2)); }, "Array::set");
+    refuses([&] { umem::fill_ghosts(array, umem::constant(number)); }, "constant");
+    EXPECT_EQ(array.extents(), Extents(3));
+    EXPECT_EQ(array.get(2), T(1));
+  }
+};
+
+TEST(Numbers, that_elements_do_not_have_are_refused) {
+  Refused<unsigned char> bytes;
+  bytes.expect(300, "300");
+  bytes.expect(-1, "-1");
+  bytes.expect(256L, "256");
+  bytes.expect(2.5, "2.5");
+  bytes.expect(-0.5f, "-0.5");
+  bytes.expect(1e30, "1e+30");
+  Refused<int> ints;
+  ints.expect(std::numeric_limits<unsigned>::max(), "4294967295");
+  ints.expect(2147483648.0, "2147483648");
+  ints.expect(std::numeric_limits<double>::infinity(), "inf");
+  Refused<long> longs;
+  longs.expect(9223372036854775808.0, "9.2233720368547758e+18");
+  longs.expect(~0ull, "1.8446744073709552e+19");
+  Refused<unsigned long> unsigned_longs;
+  unsigned_longs.expect(-1, "-1");
+  unsigned_longs.expect(18446744073709551616.0, "1.8446744073709552e+19");
+  for (double nan : {std::nan("")}) EXPECT_THROW(umem::fill(ints.array, nan), umem::value_error);
+}
+
+TEST(Numbers, that_elements_have_may_be_of_any_type) {
+  Array<unsigned char, 1> bytes({3});
+  umem::fill(bytes, 255.0);
+  EXPECT_EQ(bytes.get(1), 255);
+  umem::fill(bytes, true);
+  EXPECT_EQ(bytes.get(1), 1);
+  bytes.set(7L, 1);
+  EXPECT_EQ(bytes.get(1), 7);
+  auto longs = Array<long, 1>::full({2}, std::numeric_limits<long>::min());
+  umem::fill(longs, -9223372036854775808.0);
+  EXPECT_EQ(longs.get(1), std::numeric_limits<long>::min());
+  auto bools = Array<bool, 1>::full({2}, 2);
+  EXPECT_TRUE(bools.get(1));
+  auto floats = Array<float, 1>::full({2}, 0.1, umem::Host());
+  EXPECT_EQ(floats.get(1), 0.1f);
+  auto numbers = Array<std::complex<float>, 1>::full({2}, 0.5);
+  EXPECT_EQ(numbers.get(1), 0.5f);
+}
+
+TEST(Numbers, of_iota_end_in_the_range_of_the_elements) {
+  Array<unsigned char, 1> bytes({256});
+  umem::iota(bytes, 255, -1);
+  EXPECT_EQ(bytes.get(0), 255);
+  EXPECT_EQ(bytes.get(255), 0);
+  EXPECT_THROW(umem::iota(bytes, 1), umem::value_error);
+  EXPECT_THROW(umem::iota(bytes, 254, -1), umem::value_error);
+  EXPECT_THROW(umem::iota(bytes, 0, 0.5), umem::value_error);
+  EXPECT_THROW(umem::iota(bytes, 0, std::nan("")), umem::value_error);
+  EXPECT_EQ(bytes.get(255), 0);
+  umem::iota(bytes, 255.0, -1.0);
+  EXPECT_EQ(bytes.get(254), 1);
+  Array<short, 1> one({1}), none({0});
+  umem::iota(one, 5, 100000);
+  EXPECT_EQ(one.get(0), 5);
+  umem::iota(none, 0, 100000);
+  Array<std::int64_t, 1> longs({2});
+  umem::iota(longs, std::numeric_limits<std::int64_t>::min(), ~0ull);
+  EXPECT_EQ(longs.get(1), std::numeric_limits<std::int64_t>::max());
+  Array<double, 1> doubles({2});
+  umem::iota(doubles, 0, 0.5);
+  EXPECT_EQ(doubles.get(1), 0.5);
+}
+
+TEST(Numbers, of_indices_fit_what_f_takes) {
+  Array<int, 2> table({3, 4});
+  umem::for_each_indexed(table, [](int &x, int i, int j) { x = 10 * i + j; });
+  EXPECT_EQ(table.get(2, 3), 23);
+  Array<char, 1> bytes({40000});
+  auto const set = [](char &x, short i) { x = static_cast<char>(i); };
+  EXPECT_THROW(umem::for_each_indexed(bytes, set), umem::value_error);
+  EXPECT_THROW(umem::for_each_index(umem::on_host, bytes.extents(), [](short) {}),
+               umem::value_error);
 }
 
 } // namespace

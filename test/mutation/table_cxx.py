@@ -54,6 +54,11 @@ CXX_MUTANTS = [
     cxx("compare.hpp", "distance <= Number::largest && ", "", "an infinite number is close to others", ["compare"]),
     cxx("compare.hpp", "(x < Operand(0)) == (y < Other(0)) && ", "", "-1 equals the largest number without sign", ["compare"]),
     cxx("array_of.hpp", "if (count != checked_product(extents))", "if (false)", "too few elements for the extents", ["compare"]),
+    cxx("element.hpp", " && (x < From(0)) == (element < To(0))", "", "-1 becomes the largest number without sign", ["array"]),
+    cxx("element.hpp", "x < end &&\n           static_cast<From>(static_cast<To>(x)) == x;", "x < end;", "fractions are cut off", ["array"]),
+    cxx("fill.hpp", "    if (count > 1) as_element<Type>(\"iota\", last);\n", "", "numbers of iota wrap", ["array"]),
+    cxx("detail/functors.hpp", "<(sizeof(First) < sizeof(Index)), First, Index>", "<true, Index, First>", "indices are cut off on the way to f", ["array"]),
+    cxx("detail/operand.hpp", "    takes_values<parameters_of<Function>>(std", "    false && takes_values<parameters_of<Function>>(std", "a loop that changes nothing compiles", ["refused"]),
     cxx("for_each.hpp", "range.begin.at[k] < -most - 1 || ", "", "indices that are too small", ["kernels_indices"]),
 
     cxx("fill_ghosts.hpp", "bool const below = j < k || rules.below[j].kind == GhostKind::keep;\n      bool const above = j < k || rules.above[j].kind == GhostKind::keep;\n      slabs",

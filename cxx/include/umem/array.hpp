@@ -143,6 +143,13 @@ public:
     return full(extents, value, std::move(device), in_order(options, order));
   }
 
+  /* A number of another type. Throws umem::value_error for integers whose type does not have it. */
+  template <class Value, class... More, class = detail::if_other_number<Value, value_type>>
+  static Array full(Extents<Rank> const &extents, Value value, More &&...more) {
+    return full(extents, detail::as_element<value_type>("Array::full", value),
+                std::forward<More>(more)...);
+  }
+
   /* ---- what to write instead of frequent mistakes ---- */
 
   template <class... Args, class = std::enable_if_t<detail::are_no_extents<Array, Args...>>>
@@ -340,10 +347,15 @@ public:
    * elements get another address. Nothing happens if the extents are the same.
    *
    * Throws umem::locked_error while a lock or a guard of this array lives, umem::value_error for
-   * foreign memory, and the exceptions of the constructor: the array is then what it was. While it
-   * runs, both the old and the new memory exist. Parts that exist keep the old memory. */
+   * foreign memory or a number that elements of integers do not have, and the exceptions of the
+   * constructor: the array is then what it was. While it runs, both the old and the new memory
+   * exist. Parts that exist keep the old memory. */
   void resize(Extents<Rank> const &extents) { resize_to(extents, nullptr); }
   void resize(Extents<Rank> const &extents, value_type const &value) { resize_to(extents, &value); }
+  template <class Value, class = detail::if_other_number<Value, value_type>>
+  void resize(Extents<Rank> const &extents, Value value) {
+    resize(extents, detail::as_element<value_type>("Array::resize", value));
+  }
 
   /* Frees the memory, also in a named file, without writing a newer host side back. The array is
    * empty afterwards; parts that exist keep the memory as long as they live. Throws

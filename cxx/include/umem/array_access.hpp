@@ -4,6 +4,7 @@
 #define UMEM_ARRAY_ACCESS_HPP
 
 #include <umem/array_guard.hpp>
+#include <umem/element.hpp>
 #include <umem/part.hpp>
 
 namespace umem {
@@ -148,10 +149,15 @@ public:
     return *std::launder(reinterpret_cast<value_type *>(bytes));
   }
 
-  /* Sets the element to value. Throws umem::locked_error also while any guard lives. */
+  /* Sets the element to value. Throws umem::locked_error also while any guard lives, and
+   * umem::value_error for a number that elements of integers do not have. */
   template <class... Indices, class = std::enable_if_t<(detail::is_index<Indices> && ...)>>
   void set(value_type const &value, Indices... i) {
     set(value, indices(i...));
+  }
+  template <class Value, class... At, class = detail::if_other_number<Value, value_type>>
+  void set(Value value, At const &...i) {
+    set(detail::as_element<value_type>("Array::set", value), i...);
   }
   void set(value_type const &value, Extents<Rank> const &i) {
     check_not_read_only();

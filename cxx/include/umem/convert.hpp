@@ -120,9 +120,6 @@ template <class From> UMEM_FUNCTION float odd_of(From x) {
 
 /* ---- any type ---- */
 
-template <class Type>
-inline constexpr bool is_integer = std::is_integral_v<Type> && !std::is_same_v<Type, bool>;
-
 /* wraps: numbers out of the range of an integer type wrap. */
 template <class To, bool wraps, class From> UMEM_FUNCTION constexpr To converted(From const &x) {
   if constexpr (std::is_same_v<To, From>) {
@@ -173,8 +170,11 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 template <bool wraps, class PlaceType, class Operand, class Other>
 void convert_to(PlaceType const &place, Operand const &in, Other &out) {
-  transform_uses("convert", place, Converted<value_of<Other>, wraps>(), use(out, discard),
-                 use(in, read));
+  constexpr bool fits = !is_complex<value_of<Operand>> || !std::is_arithmetic_v<value_of<Other>>;
+  static_assert(fits, "umem::convert: elements that are real cannot be complex numbers");
+  if constexpr (fits)
+    transform_uses("convert", place, Converted<value_of<Other>, wraps>(), use(out, discard),
+                   use(in, read));
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -54,7 +54,7 @@ inline constexpr GhostKind symmetric = GhostKind::symmetric;
 /* What umem::constant returns. */
 template <class Value> struct GhostConstant { Value value; };
 
-/* Every ghost cell becomes value, converted to the type of the elements. */
+/* Every ghost cell becomes value, which elements of integers must have, as for umem::fill. */
 template <class Value> GhostConstant<Value> constant(Value const &value) { return {value}; }
 
 /* The rule of one side, for elements Type. */
@@ -66,7 +66,7 @@ template <class Type> struct GhostRule {
   GhostRule(GhostKind kind_) : kind(kind_) {}
   template <class Value>
   GhostRule(GhostConstant<Value> const &constant)
-      : kind(GhostKind::constant), value(static_cast<Type>(constant.value)) {}
+      : kind(GhostKind::constant), value(detail::as_element<Type>("constant", constant.value)) {}
 };
 
 /* What umem::sides returns. */

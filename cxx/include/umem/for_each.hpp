@@ -17,7 +17,9 @@
  * Access: umem::read(x), umem::write(x) (to read and write) and umem::discard(x) (to write without
  * reading) say what f does with the elements of x. Without them an operand is only read if it is
  * const, or if f takes its elements by value or by reference to const; f's own parameters count
- * where f has one call operator that is no template. All others are read and written.
+ * where f has one call operator that is no template. All others are read and written. A loop whose
+ * f takes all elements by value does not compile, unless they are const or in umem::read: f could
+ * change nothing. To read, it takes a reference to const.
  *
  * Places: the first argument may be the place where the loop runs (place.hpp). Without it the loop
  * runs at the home of the first operand that it writes, or of the first one if it writes none: for
@@ -375,7 +377,9 @@ UMEM_ALWAYS_INLINE void for_each_of(Called const &function, PlaceType const &pla
                 !std::is_copy_constructible_v<Function> || !has_place<PlaceType, Uses...>()) {
     return;
   } else if constexpr (with_indices) {
-    loop_indexed<Index>(function, place, f, range, uses...);
+    constexpr int Rank = std::tuple_element_t<0, std::tuple<Uses...>>::rank;
+    loop_indexed<own_index<Index, Function, sizeof...(Uses), Rank>>(function, place, f, range,
+                                                                    uses...);
   } else if constexpr (std::is_null_pointer_v<RangeType>) {
     loop(function, place, f, uses...);
   } else {
@@ -405,8 +409,15 @@ template <class Index, bool indexed, class PlaceType, class Function, class Rang
           class... Operands>
 UMEM_ALWAYS_INLINE void for_each_call(PlaceType const &place, Function const &f, RangeType range,
                                       Operands &...operands) {
-  for_each_operand<Index, indexed>(std::index_sequence_for<Operands...>(), place, f, range,
-                                   operands...);
+  static_assert(!gets_copies<Function, Operands...>,
+                "f takes all elements by value: write '[](T &x)' to change them, or "
+                "'[](T const &x)' to read them");
+  constexpr bool reads_none =
+      !reads_discarded<Function, Operands...>(std::index_sequence_for<Operands...>());
+  static_assert(reads_none, "f only reads the elements of an operand in umem::discard");
+  if constexpr (!gets_copies<Function, Operands...> && reads_none)
+    for_each_operand<Index, indexed>(std::index_sequence_for<Operands...>(), place, f, range,
+                                     operands...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE
@@ -495,8 +506,9 @@ void for_each(Operand &&elements, detail::range_of<Operand> const &range, Functi
 /* ---- elements with their indices ---- */
 
 /* f(element of each operand, i, j, ...). The indices are umem::index_t or the type that the caller
- * names. With 32 bits, for_each_indexed<std::int32_t>, compilers vectorise loops on the host better
- * that compute with indices. Throws umem::value_error if the type is too narrow. */
+ * names, or that all indices of f have, as in [](double &x, int i, int j). With 32 bits,
+ * for_each_indexed<std::int32_t>, compilers vectorise loops on the host better that compute with
+ * indices. Throws umem::value_error if the type is too narrow. */
 template <class Index = index_t, class PlaceType, class Function, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 UMEM_ALWAYS_INLINE void for_each_indexed(PlaceType const &place, Function f,
@@ -556,14 +568,15 @@ UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Range<Rank> const
   if constexpr (detail::takes_indices<Index, Function, Rank>()) {
     auto where = detail::as_place(place);
     using Where = decltype(where);
-    detail::check_index_type<Index>(range);
+    using Own = detail::own_index<Index, Function, 0, Rank>;
+    detail::check_index_type<Own>(range);
     if constexpr (detail::may_be_device<Where>)
       if (detail::is_device(where))
-        return detail::device_indices<Index>(detail::device_of(where), detail::for_device(f),
-                                             range.begin, range.end);
+        return detail::device_indices<Own>(detail::device_of(where), detail::for_device(f),
+                                           range.begin, range.end);
     if constexpr (detail::may_be_host<Where>) {
       detail::check_for_host<Function>();
-      detail::host_indices<Index>(detail::host_of(where), f, range.begin, range.end);
+      detail::host_indices<Own>(detail::host_of(where), f, range.begin, range.end);
     }
   }
 }

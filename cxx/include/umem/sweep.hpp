@@ -34,8 +34,9 @@ template <class Index, int Rank, class Result, class Op, class Function, class..
 constexpr bool is_sweep() {
   using Call = indexed_call<Index, Function, Rank, Types...>;
   static_assert(!Call::fits || Call::with_indices, UMEM_INTEGER_INDEX);
+  constexpr bool writes = sizeof...(Types) == 0 || !only_reads<Function, 0>;
   constexpr bool fits =
-      Call::hides || (Call::fits && (!Call::with_indices || Call::returns_value()));
+      Call::hides || (Call::fits && writes && (!Call::with_indices || Call::returns_value()));
   static_assert(fits,
                 "f takes a reference to the element of a sweep, then one index per dimension, "
                 "and returns a value; for_each_index_reduce gives it the indices alone");
@@ -104,9 +105,10 @@ template <class Index = index_t, class PlaceType, int Rank, class Result, class 
 Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, Result init, Op op,
                              Function f) {
   detail::Called const function("for_each_index_reduce");
-  detail::check_index_type<Index>(range);
+  using Own = detail::own_index<Index, Function, 0, Rank>;
+  detail::check_index_type<Own>(range);
   if constexpr (detail::is_sweep<Index, Rank, Result, Op, Function>())
-    return detail::reduce_indices<Index>(detail::as_place(place), range, init, op, f);
+    return detail::reduce_indices<Own>(detail::as_place(place), range, init, op, f);
   else
     return init;
 }
@@ -131,15 +133,16 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
   auto written = detail::use(elements, discard, is_all);
   auto where = detail::settled(place, written);
   detail::check_kernels(where);
-  detail::check_index_type<Index>(range);
   using Used = decltype(written);
+  using Own = detail::own_index<Index, Function, 1, Used::rank>;
+  detail::check_index_type<Own>(range);
   if constexpr (Used::is_allowed && detail::is_sweep<Index, Used::rank, Result, Op, Function,
                                                      typename Used::value_type>())
     return detail::with_views(
         where,
         [&](auto const &view) {
           detail::check_range(view, range);
-          return detail::sweep_view<Index>(where, view, range, init, op, f);
+          return detail::sweep_view<Own>(where, view, range, init, op, f);
         },
         written);
   else

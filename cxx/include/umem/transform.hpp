@@ -51,12 +51,30 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 template <class Function> inline constexpr int first_operand<Assign<Function>> = 0;
 
+/* Whether what a functor returns can become an element Type. */
+template <class Type, class Function, class... Types> constexpr bool gives_element() {
+  if constexpr (hides_parameters<Function>()) {
+    return true;
+  } else {
+    using Result = std::decay_t<std::invoke_result_t<Function &, Types &...>>;
+    constexpr bool fits =
+        std::is_constructible_v<Type, Result> || std::is_enum_v<Type> || std::is_enum_v<Result>;
+    static_assert(fits || !is_complex<Result>,
+                  "f returns a complex number, which elements that are real cannot be");
+    static_assert(fits || is_complex<Result>, "f returns what no element of the output can be");
+    return fits;
+  }
+}
+
 template <class PlaceType, class Function, class Output, class... Uses>
 void transform_uses(Called const &function, PlaceType const &place, Function const &f,
                     Output const &out, Uses const &...uses) {
   constexpr bool fits = returns_value<Function, typename Uses::value_type const...>();
   static_assert(fits, UMEM_FUNCTOR_OF_ELEMENTS);
-  if constexpr (fits) loop(function, place, Assign<Function>{f}, out, uses...);
+  if constexpr (fits)
+    if constexpr (gives_element<typename Output::value_type, Function,
+                                typename Uses::value_type const...>())
+      loop(function, place, Assign<Function>{f}, out, uses...);
 }
 
 } // namespace UMEM_LAUNCH_NAMESPACE

@@ -59,6 +59,15 @@ template <class Parameters, std::size_t Nth> constexpr bool reads_parameter() {
 template <class Function, std::size_t Nth>
 inline constexpr bool only_reads = reads_parameter<parameters_of<Function>, Nth>();
 
+/* Whether Function takes elements, its first parameters, all by value. */
+template <class Parameters, std::size_t... Nth>
+constexpr bool takes_values(std::index_sequence<Nth...>) {
+  if constexpr (sizeof...(Nth) <= std::tuple_size_v<Parameters>)
+    return (!std::is_reference_v<std::tuple_element_t<Nth, Parameters>> && ...);
+  else
+    return false;
+}
+
 /* ---- indices ---- */
 
 /* Each converts to numbers of its kind and to nothing else. */
@@ -99,6 +108,28 @@ constexpr bool takes_integer() {
            decltype(takes_probe<AnyInteger, Index, Function>(elements, Before(), After()))::value;
   }
 }
+
+/* The type of the indices of a loop: Index, or a narrower one that all indices of f have. Then the
+ * loop checks whether they fit, and no index is cut off on the way to f. */
+template <class Index, class Function, std::size_t Elements, std::size_t... Nth>
+constexpr auto index_for(std::index_sequence<Nth...>) {
+  using All = parameters_of<Function>;
+  if constexpr (sizeof...(Nth) > 0 && std::tuple_size_v<All> == Elements + sizeof...(Nth)) {
+    using First = std::tuple_element_t<Elements, All>;
+    constexpr bool are_same =
+        (std::is_same_v<First, std::tuple_element_t<Elements + Nth, All>> && ...);
+    if constexpr (are_same && is_index<First> && std::is_signed_v<First>)
+      return std::conditional_t<(sizeof(First) < sizeof(Index)), First, Index>();
+    else
+      return Index();
+  } else {
+    return Index();
+  }
+}
+/* Of a functor that gets some elements and Rank indices. */
+template <class Index, class Function, std::size_t Elements, int Rank>
+using own_index = decltype(index_for<Index, Function, Elements>(
+    std::make_index_sequence<static_cast<std::size_t>(Rank)>()));
 
 /* ---- generic functors with a pack of indices: [](double &x, auto... i) ---- */
 

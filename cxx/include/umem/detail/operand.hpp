@@ -154,6 +154,33 @@ auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
   return use(accessed.operand, Access(), all);
 }
 
+/* What umem::read, umem::write or umem::discard around an operand of a loop says; void: nothing. */
+template <class Arg> struct NamedAccess { using type = void; };
+template <class Arg, class Access> struct NamedAccess<Accessed<Arg, Access>> {
+  using type = Access;
+};
+template <class Arg> using named_access = typename NamedAccess<std::remove_const_t<Arg>>::type;
+
+/* Whether an operand may be there to be changed. */
+template <class Arg> constexpr bool is_to_change() {
+  if constexpr (std::is_void_v<named_access<Arg>>)
+    return is_written<Arg>;
+  else
+    return !std::is_same_v<named_access<Arg>, read_t>;
+}
+
+/* Whether a functor gets copies alone of elements that may be there to be changed. */
+template <class Function, class... Operands>
+inline constexpr bool
+    gets_copies = takes_values<parameters_of<Function>>(std::index_sequence_for<Operands...>()) &&
+                  (is_to_change<Operands>() || ...);
+
+/* Whether a functor can only read an operand that loses its elements. */
+template <class Function, class... Operands, std::size_t... Nth>
+constexpr bool reads_discarded(std::index_sequence<Nth...>) {
+  return ((only_reads<Function, Nth> && std::is_same_v<named_access<Operands>, discard_t>) || ...);
+}
+
 /* ---- where the loop runs ---- */
 
 /* Whether an operand is an array in RAM that no GPU uses: its home is this thread. */
