@@ -17,10 +17,17 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { slots_each = 8, most_lines = 16 };
+enum { slots_each = 8, most_lines = 16, most_tries = 20 };
 static size_t const most_slot = 1 << 20, most_batch = 8 << 20; /* bytes */
+static uint64_t const between_tries = 1000000;                 /* ns */
 
-typedef enum SlotState { slot_open, slot_arrived, slot_failed, slot_refused } SlotState;
+typedef enum SlotState {
+  slot_open,
+  slot_arrived,
+  slot_failed,
+  slot_refused, /* was not sent: any other copy knows what is wrong */
+  slot_lost     /* may be on its way; the thread cannot enter the GPU to wait for it */
+} SlotState;
 
 typedef struct Slot {
   struct Slot *next; /* of those posted, or of its batch */
@@ -42,8 +49,8 @@ typedef struct Line {
   Slot *posted;                  /* in the order that they are to be sent in */
   Slot *sent[umemChannelChunks]; /* by the batch of each event of the channel */
   unsigned begun, ended;         /* batches; number i has event i % umemChannelChunks */
+  int errors[umemChannelChunks]; /* of CUDA, for each of them that could not be sent */
   bool waits;                    /* a thread waits for the oldest batch */
-  bool lost;                     /* a batch may be on its way that could not be waited for */
   umemVirtual *followed;         /* the stream waits for what was queued on it when */
   uintptr_t followed_for;        /*  this copy began */
 } Line;
@@ -60,6 +67,7 @@ typedef struct Sender {
   unsigned chunk_count, slot_count, open;
   size_t room;
   bool failed;
+  umemAttempt reason; /* why the GPU could not be entered */
 } Sender;
 
 /* Old locks: contexts are constructed later. */
@@ -70,7 +78,7 @@ __attribute__((constructor(102))) static void make_lines(void) {
   umemLock_init(&lines_lock);
   for (Line *line = lines; line < lines + most_lines; line++) {
     umemLock_init(&line->lock);
-    pthread_cond_init(&line->changed, NULL);
+    umemLock_init_timed(&line->changed);
   }
 }
 
@@ -82,9 +90,12 @@ static void insert(Slot **list, Slot *slot) {
   slot->next = NULL;
 }
 
-static void remove_slot(Slot **list, Slot *slot) {
+/* Whether it was there. */
+static bool remove_slot(Slot **list, Slot *slot) {
   while (*list && *list != slot) list = &(*list)->next;
-  if (*list) *list = slot->next;
+  if (!*list) return false;
+  *list = slot->next;
+  return true;
 }
 
 static Slot *remove_first(Slot **list) {
@@ -93,9 +104,10 @@ static Slot *remove_first(Slot **list) {
   return slot;
 }
 
-static void end_slot(Slot *slot, int error) {
-  slot->error = error;
-  slot->state = error ? slot_failed : slot_arrived;
+/* What a call has returned: the thread must not keep it as CUDA's last error. */
+static int returned(Line const *self, int error) {
+  if (error) self->channel->gpu->rt->last_error();
+  return error;
 }
 
 /* Ends the oldest batch; after an error when no transfer is under way, if that can be known. */
@@ -103,16 +115,19 @@ static void end_batch(Line *self, int error) {
   unsigned b = self->ended++ % umemChannelChunks;
   umemCudaChannel *channel = self->channel;
   channel->broken |= error != umemCudaSuccess;
-  if (error) channel->gpu->rt->last_error();
-  if (!error) channel->in_flight[b] = false;
-  if (error && umemCudaChannel_finish(channel)) channel->gpu->rt->last_error();
-  self->lost |= error && (channel->in_flight[0] || channel->in_flight[1]);
-  for (Slot *slot; (slot = remove_first(&self->sent[b]));) end_slot(slot, error);
+  if (error)
+    returned(self, umemCudaChannel_finish(channel));
+  else
+    channel->in_flight[b] = false;
+  for (Slot *slot; (slot = remove_first(&self->sent[b]));) {
+    slot->error = error;
+    slot->state = error ? slot_failed : slot_arrived;
+  }
   pthread_cond_broadcast(&self->changed);
 }
 
 /* Makes the stream wait for what is queued on the context of the first piece, if it does not yet.
- * False: the piece has ended instead. */
+ * False: it cannot, and the piece is no longer in the line. */
 static bool follow_first(Line *self) {
   umemCopyPiece const *piece = &self->posted->piece;
   if (self->followed == piece->dst && self->followed_for == piece->copy) return true;
@@ -120,12 +135,10 @@ static bool follow_first(Line *self) {
   int error = umemCudaSuccess;
   bool waits = umemCuda_follow(piece->dst, umemCuda_state_of(piece->dst), &channel, 1,
                                channel->events[self->begun % umemChannelChunks], &error);
-  self->followed = waits && !error ? piece->dst : NULL;
+  self->followed = waits && !returned(self, error) ? piece->dst : NULL;
   self->followed_for = piece->copy;
   if (self->followed) return true;
-  Slot *slot = remove_first(&self->posted);
-  end_slot(slot, error);
-  if (!waits) slot->state = slot_refused;
+  remove_first(&self->posted)->state = slot_refused;
   pthread_cond_broadcast(&self->changed);
   return false;
 }
@@ -148,18 +161,25 @@ static void send_batch(Line *self) {
            nbytes < most_batch);
   int error = umemCudaChannel_add(self->channel, b, &batch, umemCudaToDevice);
   if (!error) error = umemCudaChannel_end(self->channel, b);
+  self->errors[b] = returned(self, error);
   self->begun++;
-  while (error && self->ended < self->begun) end_batch(self, error);
 }
 
 static bool is_busy(Line const *self) { return self->begun - self->ended == umemChannelChunks; }
+
+/* Calls query, or another function, with the event of the oldest batch, unless that was not sent.
+ * Returns the error of the batch. */
+static int call_oldest(Line const *self, int (*call)(void *event)) {
+  unsigned b = self->ended % umemChannelChunks;
+  return self->errors[b] ? self->errors[b] : returned(self, call(self->channel->events[b]));
+}
 
 /* Ends what has arrived, and sends what is posted. What a thread waits for it ends itself: its
  * event is recorded again only then. */
 static void advance(Line *self) {
   umemCudaRt const *rt = self->channel->gpu->rt;
   while (self->ended < self->begun && !self->waits) {
-    int error = rt->event_query(self->channel->events[self->ended % umemChannelChunks]);
+    int error = call_oldest(self, rt->event_query);
     if (error == umemCudaNotReady) break;
     end_batch(self, error);
   }
@@ -173,15 +193,12 @@ static void wait_for_batch(Line *self) {
     umemLock_wait(&self->lock, &self->changed);
     return;
   }
-  unsigned const oldest = self->ended;
   self->waits = true;
   umemLock_release(&self->lock);
-  int error =
-      self->channel->gpu->rt->event_synchronize(self->channel->events[oldest % umemChannelChunks]);
+  int error = call_oldest(self, self->channel->gpu->rt->event_synchronize);
   umemLock_acquire(&self->lock);
   self->waits = false;
-  if (self->ended == oldest) end_batch(self, error);
-  pthread_cond_broadcast(&self->changed);
+  end_batch(self, error);
   advance(self);
 }
 
@@ -216,7 +233,8 @@ static umemRoutePlace const pinned = {.kind = "pinned", .ordinal = -1};
 /* Ends the piece of a slot that is not open, in no scope. */
 static void end_piece(Sender *self, Slot *slot) {
   umemCopyPiece const *piece = &slot->piece;
-  bool done = slot->state == slot_arrived, refused = slot->state == slot_refused;
+  bool done = slot->state == slot_arrived, refused = slot->state == slot_refused,
+       lost = slot->state == slot_lost;
   slot->state = slot_failed; /* if an exception of C++ ends what follows */
   self->feed->about(self->feed, piece);
   if (refused)
@@ -227,35 +245,23 @@ static void end_piece(Sender *self, Slot *slot) {
   if (slot->error)
     umemCuda_check(self->ctx, self->gpu, slot->error, "cannot copy %zu bytes to GPU %d",
                    piece->nbytes, self->gpu->device);
+  if (lost) umemAttempt_record(&self->reason);
   self->feed->end(self->feed, piece, done);
   slot->used = false;
   self->open--;
 }
 
-/* For a thread that cannot enter the GPU any more: its open pieces fail. They may be on their way,
- * so their memory is not used again. */
-static void abandon(Sender *self) {
-  Line *line = self->line;
-  UMEM_LOCKED(&line->lock);
-  line->channel->in_flight[0] = line->lost = true;
-  for (unsigned i = 0; i < self->slot_count; i++) {
-    Slot *slot = &self->slots[i];
-    if (!slot->used || slot->state != slot_open) continue;
-    remove_slot(&line->posted, slot);
-    for (unsigned b = 0; b < umemChannelChunks; b++) remove_slot(&line->sent[b], slot);
-    slot->state = slot_failed;
-  }
-}
-
-/* Whether the thread is in the scope. Otherwise its open pieces have failed. */
+/* Whether the thread is in the scope. Nothing is recorded yet: that belongs to a piece. */
 static bool enter(Sender *self, umemCudaScope *scope) {
+  umemAttempt_begin(&self->reason);
   bool entered = umemCudaScope_enter(scope, self->ctx, self->gpu);
-  if (!entered) abandon(self);
+  umemAttempt_end(&self->reason);
   return entered;
 }
 
 static void post(Sender *self, Slot *filled) {
   umemCudaScope scope;
+  filled->state = slot_refused;
   if (!enter(self, &scope)) return;
   umemLock_acquire(&self->line->lock);
   filled->begin = umem_route_clock(); /* another thread may send it */
@@ -266,10 +272,37 @@ static void post(Sender *self, Slot *filled) {
   umemCudaScope_leave(&scope);
 }
 
+/* For a thread that cannot enter the GPU any more. What was sent may be on its way until the
+ * channel has ended that, which has the memory then. */
+static void abandon(Sender *self) {
+  Line *line = self->line;
+  UMEM_LOCKED(&line->lock);
+  for (unsigned i = 0; i < self->slot_count; i++) {
+    Slot *slot = &self->slots[i];
+    if (!slot->used || slot->state != slot_open) continue;
+    slot->state = remove_slot(&line->posted, slot) ? slot_refused : slot_lost;
+    for (unsigned b = 0; b < umemChannelChunks; b++) remove_slot(&line->sent[b], slot);
+  }
+}
+
+/* Whether other threads of the line have ended a piece of this one, soon. */
+static bool is_helped(Sender *self) {
+  Line *line = self->line;
+  UMEM_LOCKED(&line->lock);
+  if (!has_any_ended(self))
+    umemLock_wait_until(&line->lock, &line->changed,
+                        umemClock_read(CLOCK_MONOTONIC) + between_tries);
+  return has_any_ended(self);
+}
+
 /* Until one of the open pieces has ended. */
 static void wait_for_piece(Sender *self) {
   umemCudaScope scope;
-  if (!enter(self, &scope)) return;
+  for (unsigned tries = 0; !enter(self, &scope); tries++) {
+    bool gives_up = tries == most_tries || umemCudaGpu_is_inherited(self->gpu);
+    if (gives_up) abandon(self);
+    if (gives_up || is_helped(self)) return;
+  }
   umemLock_acquire(&self->line->lock);
   advance(self->line);
   while (!has_any_ended(self)) wait_for_batch(self->line);
@@ -375,7 +408,6 @@ static umemCudaChannel *leave_line(Line *line) {
   umemCudaChannel *channel = line->channel;
   line->channel = NULL;
   line->followed = NULL;
-  line->lost = false;
   line->begun = line->ended = 0;
   return channel;
 }
@@ -405,13 +437,14 @@ static bool begin(Sender *self) {
   return self->slot_count;
 }
 
-static bool is_lost(Line *line) {
-  UMEM_LOCKED(&line->lock);
-  return line->lost;
+/* Chunks go back with the channel, when nothing uses them any more. */
+static void leave_chunks(Sender *self) {
+  UMEM_LOCKED(&self->line->lock);
+  for (unsigned i = 0; i < self->chunk_count; i++)
+    umemCudaChannel_keep(self->line->channel, self->chunks[i]);
 }
 
-/* Also after an exception of C++: transfers end before their slots do. Memory that they may still
- * use stays lent until the GPU is closed. */
+/* Also after an exception of C++: transfers end before their slots do. */
 static void leave(Sender *self) {
   Line *line = self->line;
   if (!line) return;
@@ -419,8 +452,7 @@ static void leave(Sender *self) {
     wait_for_piece(self);
     end_pieces(self);
   }
-  bool lost = is_lost(line);
-  for (unsigned i = 0; i < self->chunk_count && !lost; i++) umemCudaChunk_give(self->chunks[i]);
+  leave_chunks(self);
   umemCudaChannel *channel = leave_line(line);
   if (channel) umemCudaChannel_close(self->ctx, channel);
 }

@@ -279,6 +279,7 @@ umemStatusType umemCuda_set_staging(size_t chunk_bytes, unsigned chunks) {
 static umemCudaChannel *idle;
 static unsigned idle_count;
 static umemCudaChannel *lost; /* with transfers that could not be waited for */
+static unsigned lost_count;   /* atomic */
 
 /* ---- streams and events ---- */
 
@@ -318,6 +319,7 @@ static umemCudaChannel *take(umemCudaChannel **list, umemCudaGpu *gpu) {
   umemCudaChannel *channel = *link;
   if (channel) *link = channel->next;
   if (channel && list == &idle) idle_count--;
+  if (channel && list == &lost) __atomic_sub_fetch(&lost_count, 1, __ATOMIC_RELAXED);
   return channel;
 }
 
@@ -337,6 +339,7 @@ static void keep_lost(umemCudaChannel *channel) {
   UMEM_LOCKED(&channels_lock);
   channel->next = lost;
   lost = channel;
+  __atomic_add_fetch(&lost_count, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- taking and giving ---- */
@@ -360,9 +363,14 @@ static void return_chunks(umemCudaChannel *channel) {
     if (channel->chunks[b]) umemCudaChunk_give(channel->chunks[b]);
     channel->chunks[b] = NULL;
   }
+  for (umemCudaChunk *chunk; (chunk = channel->kept);) {
+    channel->kept = chunk->kept;
+    umemCudaChunk_give(chunk);
+  }
 }
 
 umemCudaChannel *umemCudaChannel_take_stream(umemCudaGpu *gpu) {
+  umemCuda_end_lost(gpu);
   umemCudaChannel *channel = take(&idle, gpu);
   return channel ? channel : create(gpu);
 }
@@ -381,6 +389,25 @@ void umemCudaChannel_give(umemCudaChannel *channel) {
   }
   return_chunks(channel);
   if (channel->broken || !keep_idle(channel)) destroy(channel);
+}
+
+void umemCudaChannel_keep(umemCudaChannel *channel, umemCudaChunk *chunk) {
+  chunk->kept = channel->kept;
+  channel->kept = chunk;
+}
+
+void umemCuda_end_lost(umemCudaGpu *gpu) {
+  umemCudaChannel *channel, *mine = NULL;
+  if (!__atomic_load_n(&lost_count, __ATOMIC_RELAXED)) return;
+  while ((channel = take(&lost, gpu))) {
+    channel->next = mine;
+    mine = channel;
+  }
+  while ((channel = mine)) {
+    mine = channel->next;
+    ignore(gpu, umemCudaChannel_finish(channel));
+    umemCudaChannel_give(channel);
+  }
 }
 
 void umemCudaChannel_close(umemVirtual *ctx, umemCudaChannel *channel) {

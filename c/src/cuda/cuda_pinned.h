@@ -64,7 +64,7 @@ enum {
 };
 
 typedef struct umemCudaChunk {
-  struct umemCudaChunk *next;
+  struct umemCudaChunk *next, *kept; /* kept: the next one that a channel keeps */
   umemCudaGpu *gpu;
   char *memory;
   size_t nbytes;
@@ -86,7 +86,8 @@ typedef struct umemCudaChannel {
   struct umemCudaChannel *next; /* of those not in use */
   umemCudaGpu *gpu;
   void *stream;                             /* waits for no other but by events */
-  umemCudaChunk *chunks[umemChannelChunks]; /* lent, while the channel is in use */
+  umemCudaChunk *chunks[umemChannelChunks]; /* lent, while the channel is in use; as are */
+  umemCudaChunk *kept;                      /* these, which users have sent from, too */
   void *events[umemChannelChunks];          /* when the transfer of each is done */
   bool in_flight[umemChannelChunks];        /* it may not be done */
   bool broken;                              /* a call has failed: not to be used again */
@@ -99,8 +100,16 @@ umemCudaChannel *umemCudaChannel_take(umemCudaGpu *gpu);
 umemCudaChannel *umemCudaChannel_take_stream(umemCudaGpu *gpu);
 
 /* Takes a channel back. If its transfers may still be in flight, because waiting for them failed,
- * keeps it aside with its chunks until umemCuda_release_staging. */
+ * keeps it aside with its chunks until umemCuda_end_lost. */
 void umemCudaChannel_give(umemCudaChannel *channel);
+
+/* From now on a lent chunk, from which a transfer of the channel may be in flight, goes back with
+ * the channel. */
+void umemCudaChannel_keep(umemCudaChannel *channel, umemCudaChunk *chunk);
+
+/* Waits again for transfers of gpu that could not be waited for, before memory that they may write
+ * to is used otherwise. In gpu's scope. */
+void umemCuda_end_lost(umemCudaGpu *gpu);
 
 /* Waits for its transfers and gives it back, in no scope. Records nothing. Where the GPU cannot be
  * entered any more, they may still be in flight. */

@@ -244,6 +244,7 @@ void umemCuda_free(umemVirtual *ctx, uintptr_t adr) {
   size_t nbytes = allows(ctx, state, 0) ? find(ctx, state, adr, true) : 0;
   if (nbytes && __atomic_load_n(&state->shares, __ATOMIC_RELAXED))
     umemCudaShared_forget(state, adr);
+  umemCuda_end_lost(state->gpu);
   int error = nbytes ? state->source->give(state, (void *)adr, nbytes) : umemCudaSuccess;
   if (!UMEM_CUDA_CHECK(ctx, state->gpu, error, "cannot free the block at 0x%jx", (uintmax_t)adr))
     put_back(state, adr, nbytes); /* it remains live: to be freed again, or with the context */

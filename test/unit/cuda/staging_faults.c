@@ -115,19 +115,40 @@ BENCH_TEST(no_chunk_is_in_use_after_a_failure) {
 
 static int cannot_synchronize(void *stream UNUSED) { return umemCudaInvalidValue; }
 
-BENCH_TEST(chunks_that_may_be_in_use_are_not_lent_again) {
+/* Chunks that may be in use are not lent before that has ended. */
+BENCH_TEST(what_could_not_be_waited_for_ends_later) {
   there_and_back(&bench, 2 * from, 0, 0, 1);
   size_t chunks = live_chunks();
   Block block = block_make(2 * from);
   table.stream_synchronize = cannot_synchronize;
-  assert_true(stage(&bench, block.adr, block.bytes, 2 * from, umemCudaToDevice));
-  table = *rt;
-  expect_staging_failure(umemValueError);
-  there_and_back(&bench, 2 * from, 0, 0, 1);
+  for (int i = 0; i < 2; i++) {
+    assert_true(stage(&bench, block.adr, block.bytes, 2 * from, umemCudaToDevice));
+    expect_staging_failure(umemValueError);
+  }
   assert_true(live_chunks() > chunks);
-  umemCuda_release_staging(bench.state.gpu); /* which waits for them */
+  table = *rt;
+  chunks = live_chunks();
+  there_and_back(&bench, 2 * from, 0, 0, 1);
+  assert_int_equal(live_chunks(), chunks);
+  umemCuda_release_staging(bench.state.gpu);
   assert_null(fake_cudart_misuse());
   assert_int_equal(live_chunks(), 0);
+  block_release(&block);
+}
+
+/* By any context of the GPU. */
+BENCH_TEST(what_could_not_be_waited_for_ends_before_memory_is_freed) {
+  SCOPED(umem_dtor) umemCudaAsync other;
+  expect_ok(umemCudaAsync_ctor(&other, 0, UMEM_STREAM_NEW));
+  uintptr_t freed = block_of(&other, 1);
+  Block block = block_make(100);
+  umemCudaChannel *channel = umemCudaChannel_take(bench.state.gpu);
+  fill((unsigned char *)channel->chunks[0]->memory, 100, 3);
+  ok(umemCudaChannel_start(channel, 0, (void *)block.adr, 100, umemCudaToDevice));
+  umemCudaChannel_give(channel);
+  umem_free(&other, freed);
+  block_peek(&block);
+  assert_true(is_filled(block.bytes, 100, 3));
   block_release(&block);
 }
 
