@@ -1,6 +1,8 @@
 /* cases.c - the tests that a program has, and their run. */
 #include "cases.h"
 
+#pragma weak umem_thread_clear /* a program may have umem in a library that it opens */
+
 static struct CMUnitTest cases[casesMost];
 size_t case_count;
 
@@ -20,7 +22,21 @@ void add_case(CMUnitTestFunction test, void const *argument, char const *name, .
       .name = names[number], .test_func = test, .initial_state = (void *)(uintptr_t)argument});
 }
 
+/* The set-up of each case, whose state is the case at first. */
+static int begin_case(void **state) {
+  struct CMUnitTest const *test = *state;
+  if (umem_thread_clear) umem_thread_clear();
+  *state = test->initial_state;
+  return test->setup_func ? test->setup_func(state) : 0;
+}
+
 int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
+  struct CMUnitTest begun[casesMost];
   if (case_count > casesMost) return 1;
-  return _cmocka_run_group_tests("tests", cases, case_count, set_up, tear_down);
+  for (size_t i = 0; i < case_count; i++) {
+    begun[i] = cases[i];
+    begun[i].setup_func = begin_case;
+    begun[i].initial_state = &cases[i];
+  }
+  return _cmocka_run_group_tests("tests", begun, case_count, set_up, tear_down);
 }

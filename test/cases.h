@@ -5,8 +5,9 @@
  *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is of open_file ... }
  *     TEST_CASE_AGAIN(a_file_is_read, mapped, open_file, close_file, "mapped") // a second run
  *
- * A program without a main has that of cases_main.c, which runs them. The headers of C and POSIX
- * that most tests use come with this one. */
+ * When a test begins, the thread has no failure of an earlier one. A program without a main has that
+ * of cases_main.c, which runs them. The headers of C and POSIX that most tests use come with this
+ * one. */
 #pragma once
 
 #include <errno.h>
@@ -60,3 +61,14 @@ int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down);
   static void name(void **state UNUSED)
 #define TEST_CASE_WITH(name, set_up, tear_down) TEST_CASE_FROM(name, set_up, tear_down, NULL)
 #define TEST_CASE(name) TEST_CASE_WITH(name, NULL, NULL)
+
+/* That a call has returned umemOK; otherwise prints what umem says. */
+#define assert_ok(call) assert_message((call) == umemOK)
+#define assert_message(holds)                                                                      \
+  ((holds) ? (void)0 : (print_error("%s: %s\n", #holds, umem_thread_message()), fail()))
+
+static inline umemInfo info_of(void *ctx) {
+  umemInfo info = UMEM_INFO_INIT;
+  assert_ok(umem_get_info(ctx, &info));
+  return info;
+}

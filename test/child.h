@@ -41,6 +41,16 @@ static inline int child_wait(pid_t child) {
   return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* Runs the statement or block behind it in a child, which must come to its end:
+ *
+ *     IN_CHILD EXPECT(umem_alloc(&shm, 100)); */
+#define IN_CHILD for (pid_t child_ = fork(); child_is_self(child_); _exit(0))
+static inline bool child_is_self(pid_t child) {
+  assert_true(child >= 0);
+  if (child) assert_int_equal(child_wait(child), 0);
+  return !child;
+}
+
 /* Kills a child that does not end by itself. */
 static inline void child_kill(pid_t child) {
   assert_int_equal(kill(child, SIGKILL), 0);

@@ -3,8 +3,6 @@
 
 #include "cases.h"
 
-#define assert_ok(call) assert_int_equal((call), umemOK)
-
 /* The last call failed on ctx, or on none for NULL, with this type and a message that contains
  * text, and the thread has the same failure; forgets it. */
 static inline void expect_failure(void *ctx, umemStatusType type, char const *text) {

@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-#include "cases.h"
+#include "child.h"
 
 static inline pthread_t start_thread(void *(*work)(void *argument), void *argument) {
   pthread_t thread;
@@ -59,11 +59,4 @@ static inline void run_at_once(unsigned count, void *(*work)(void *element), voi
 /* Waits until flag, which is atomic, is set. */
 static inline void await(bool const *flag) {
   while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) sched_yield();
-}
-
-/* Waits for the child. Returns its status as waitpid stores it: 0 if it has ended with
- * _exit(0). */
-static inline int status_of(pid_t child) {
-  int status = -1;
-  return child > 0 && waitpid(child, &status, 0) == child ? status : -1;
 }

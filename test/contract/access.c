@@ -1,8 +1,6 @@
 /* access.c - contexts that may only be read, or only be written. */
 #include "contract.h"
 
-#include <unistd.h>
-
 enum { nbytes = 10000 };
 
 /* A file that holds the bytes of seed 1. */

@@ -6,19 +6,9 @@
  * it takes away with expect_failure), and where a context counts its blocks none may be left. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "backends.h"
+#include "cases.h"
 #include "settings.h"
-#include "several.h"
 
 /* ---- declaring tests ---- */
 
@@ -159,8 +149,5 @@ void expect_no_block(umemVirtual *ctx, uintptr_t adr, umemStatusType type);
 /* As expect_failure, when the type is one that the contract leaves open. Returns it. */
 umemStatusType expect_some_failure(umemVirtual *ctx);
 
-/* That a call has returned umemOK, or a block of ctx; otherwise prints what umem says. */
-#define assert_ok(call) assert_message((call) == umemOK)
+/* That a call has returned a block of ctx; otherwise prints what umem says. */
 #define assert_block(ctx, adr) assert_message((adr) != umem_null(ctx))
-#define assert_message(holds)                                                                      \
-  ((holds) ? (void)0 : (print_error("%s: %s\n", #holds, umem_thread_message()), fail()))

@@ -2,8 +2,6 @@
  * move. */
 #include "contract.h"
 
-#include <unistd.h>
-
 static size_t const giga = (size_t)1 << 30;
 enum { piece = 5000 };
 

@@ -11,7 +11,6 @@
  * UMEM_TEST_CRASH names a case that crashes. */
 #include "contract.h"
 
-#include <signal.h>
 #include <umem/base.h>
 
 #include "core/status.h"
@@ -156,7 +155,7 @@ static void name_case(Case *one, char const *suite) {
 }
 
 /* a and b are rows or NULL. */
-static Case *add_case(Cases *cases, size_t suite, ContractTest const *test, Backend const *a,
+static Case *new_case(Cases *cases, size_t suite, ContractTest const *test, Backend const *a,
                       Backend const *b) {
   if (cases->count == cases->room) {
     cases->room = cases->room ? 2 * cases->room : 1024;
@@ -203,16 +202,16 @@ static void add_pairs_of(Cases *cases, size_t suite, ContractTest const *test,
     for (size_t j = 0; j < backend_count; j++) {
       bool in_full = sample[i * backend_count + j];
       if (in_full || (!test_is_small() && is_pair(i, j, &pairs)))
-        add_case(cases, suite, test, &backends[i], &backends[j])->small = !in_full;
+        new_case(cases, suite, test, &backends[i], &backends[j])->small = !in_full;
     }
   free(sample);
 }
 
 static void add_cases_of(Cases *cases, size_t suite, ContractTest const *test,
                          Wanted const *wanted) {
-  if (test->once && !wanted->row) add_case(cases, suite, test, NULL, NULL);
+  if (test->once && !wanted->row) new_case(cases, suite, test, NULL, NULL);
   for (size_t i = 0; test->single && i < backend_count; i++)
-    if (row_fits(test, i, wanted)) add_case(cases, suite, test, &backends[i], NULL);
+    if (row_fits(test, i, wanted)) new_case(cases, suite, test, &backends[i], NULL);
   if (test->pair && wanted->pairs) add_pairs_of(cases, suite, test, wanted);
 }
 

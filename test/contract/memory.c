@@ -1,8 +1,6 @@
 /* memory.c - umem/memory.h: umem_alloc, umem_calloc, umem_free. */
 #include "contract.h"
 
-#include <errno.h>
-
 /* Sizes that no memory has. */
 static size_t const impossible[] = {SIZE_MAX,     SIZE_MAX - 1,     SIZE_MAX - 15, SIZE_MAX - 4096,
                                     SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX / 4};

@@ -4,8 +4,6 @@
 
 #include "workers.h"
 
-#include <pthread.h>
-
 SINGLE(remains_until_cleared) {
   umem_alloc(ctx, SIZE_MAX);
   uintptr_t adr = new_filled_block(ctx, 100, 1); /* calls that succeed do not hide it */

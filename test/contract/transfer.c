@@ -2,8 +2,6 @@
  * that wait. */
 #include "contract.h"
 
-#include <pthread.h>
-
 #include "random.h"
 
 /* Two blocks, and the same bytes in the test. */

@@ -59,12 +59,11 @@ ONCE(the_other_methods_have_defaults) {
   umemVirtual ctx, other;
   bare_ctor(&ctx);
   bare_ctor(&other);
-  umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_synchronize(&ctx));
   assert_ok(umem_wait(&ctx, &other));
   assert_ok(umem_flush(&ctx));
   assert_ok(umem_trim(&ctx, 0));
-  assert_ok(umem_get_info(&ctx, &info));
+  umemInfo info = info_of(&ctx);
   assert_true(info.capacity == UMEM_UNKNOWN && info.available == UMEM_UNKNOWN);
   assert_true(info.page_size == UMEM_UNKNOWN && info.ordinal == -1);
   assert_string_equal(info.name, "");
@@ -93,8 +92,7 @@ ONCE(adaptors_are_looked_through) {
   assert_true(umem_connect(&two, adr, 100, &fake, 1) == adr);
   assert_ok(umem_disconnect(&two, adr, &fake, adr, 1));
   assert_filled(&fake.super, adr, 100, 1);
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(&two, &info));
+  umemInfo info = info_of(&two);
   assert_string_equal(info.name, "fake"); /* asked of the upstream's upstream */
   umem_free(&one, adr);
   DESTRUCT(&two, &one, &other, &fake);

@@ -1,9 +1,7 @@
 #include "clocks.h"
 #include "scoped.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { unit = 4096, units = clockBytes / unit, grains = clockBytes / clockGrain };

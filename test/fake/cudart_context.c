@@ -3,8 +3,6 @@
  * A context's handle is the address of its device. */
 #include "cudart_state.h"
 
-#include <stdlib.h>
-
 static bool has_context(Device const *device) { return device->retained || device->implicit; }
 
 static Device *device_of_handle(void const *context) {

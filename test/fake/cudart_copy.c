@@ -4,7 +4,6 @@
  * runtime's manual. */
 #include "cudart_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { longest_pitch = 2147483647 };

@@ -1,8 +1,6 @@
 /* cudart_event.c - the CUDA double: events, what waits for them, and capture into graphs. */
 #include "cudart_state.h"
 
-#include <stdlib.h>
-
 /* ---- captures ---- */
 
 int cudart_break_capture(Stream *stream, int error) {

@@ -2,7 +2,6 @@
 #include "cudart_state.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 enum { page = 4096 };
 

@@ -2,7 +2,6 @@
 #include "cudart_state.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Addresses that no CPU has, also where it ignores the top byte: those of device d begin at

@@ -7,7 +7,6 @@
 #include "cudart_state.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -5,7 +5,6 @@
 #include "cudart_state.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 /* Room that a freed block has left. */
 typedef struct Freed {

@@ -1,7 +1,6 @@
 /* cudart_queue.c - the CUDA double: queues of work, which is done when it is demanded. */
 #include "cudart_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- doing work ---- */

@@ -1,8 +1,6 @@
 /* cudart_state.h - what the files of the CUDA double share: its records, and the way in and out. */
 #pragma once
 
-#include <pthread.h>
-
 #include "cudart.h"
 #include "scoped.h"
 #include "store.h"

@@ -1,14 +1,10 @@
 #include "doubles.h"
 
-#include "cuda/cuda_rt.h"
 #include "cudart.h"
 #include "settings.h"
 
 #include <dlfcn.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int used;
 static bool abandoned, misused; /* misused: reported already */

@@ -3,8 +3,6 @@
 #include "scoped.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct Work {

@@ -1,9 +1,7 @@
 #include "store.h"
 #include "scoped.h"
 
-#include <pthread.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 

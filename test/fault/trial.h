@@ -6,7 +6,6 @@
 #pragma once
 
 #include "backends.h"
-#include "cases.h"
 #include "child.h"
 #include "fake/fake.h"
 #include "fault/inject.h"

@@ -8,7 +8,6 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "fake/cudart.h"
 

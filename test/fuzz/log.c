@@ -9,7 +9,6 @@
 #include "fuzz.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum {
   contexts = 2,

@@ -6,7 +6,6 @@
 #include "fuzz.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include <umem/formats.h>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <dirent.h>
-#include <stdbool.h>
 #include <unistd.h>
 
 #include "../sanitizer.h"

@@ -161,11 +161,7 @@ TEST_CASE(every_call_of_pieces_may_fail) {
 
 /* ---- copies through buffers ---- */
 
-static void *stream_of_place(void) {
-  umemInfo info = UMEM_INFO_INIT;
-  assert_int_equal(umem_get_info(&gpu.place, &info), umemOK);
-  return (void *)info.stream;
-}
+static void *stream_of_place(void) { return (void *)info_of(&gpu.place).stream; }
 
 /* Whether the fault was met. umem frees its buffers when the copy returns: nothing that uses them
  * may be queued then. */
@@ -225,5 +221,4 @@ TEST_CASE(a_device_fails_for_good) {
   for (int i = 0; i < queues; i++) umem_dtor(&gpu.queue[i]);
   DESTRUCT(&gpu.pinned, &gpu.host);
   abandon_double();
-  umem_thread_clear();
 }

@@ -4,7 +4,6 @@
  * After each fault: success with all rows checked, or a status that names the block and the leg;
  * the destination has whole blocks up to the one that the message names; no descriptor is left.
  * What is not freed is for the sanitizer to find. */
-#include <stdatomic.h>
 
 #include "fault/trial.h"
 
@@ -27,7 +26,6 @@ typedef struct Files {
 static unsigned thread_count = 1; /* of umem */
 
 static int set_up(void **state UNUSED) {
-  umem_thread_clear();
   return umem_set_threads(thread_count) != umemOK;
 }
 static int tear_down(void **state UNUSED) {

@@ -1,6 +1,5 @@
 /* open.c - a name that umem_open cannot open changes no file: whichever layer refuses, for
  * whatever reason, and whichever call into the system fails on the way. */
-#include <dirent.h>
 
 #include "fault/trial.h"
 
@@ -41,7 +40,6 @@ static int set_up(void **state UNUSED) {
   temporary_name(folder, sizeof folder);
   snprintf(path, sizeof path, "%s/file", folder);
   snprintf(log_path, sizeof log_path, "%s/log", folder);
-  umem_thread_clear();
   return mkdir(folder, 0700);
 }
 
@@ -180,7 +178,6 @@ TEST(a_file_of_others_is_not_removed) {
     assert_int_equal(unlink(aside), 0);
     assert_int_equal(count_entries(), 0);
   }
-  umem_thread_clear();
 }
 
 /* Finds the file that was created, opens it, and refuses; writes to it where user says so. */
@@ -224,7 +221,6 @@ TEST(a_file_that_others_use_is_not_removed) {
       assert_int_equal(count_entries(), 0);
     }
   }
-  umem_thread_clear();
 }
 
 /* ---- what can be opened ---- */

@@ -1,7 +1,6 @@
 /* fork.c - a child may use the contexts of its parent, and ends without harm to it.
  *
  * Also while other threads of the parent are in the middle of anything: no lock stays taken. */
-#include <stdatomic.h>
 
 #include "fault/trial.h"
 

@@ -13,7 +13,6 @@ static size_t page;
 
 static int set_up(void **state UNUSED) {
   inject_reset();
-  umem_thread_clear();
   assert_int_equal(umemHost_ctor(&host), umemOK);
   pages = host.super.vptr->pages(&host.super);
   assert_non_null(pages);

@@ -1,7 +1,6 @@
 /* short.c - transfers that move only a part, and calls that signals interrupt: all data is
  * identical, and no call fails. */
 #include "fault/scenarios.h"
-#include "scoped.h"
 
 /* Runs all scenarios on the place in *state with what arm arms; those that would go through a
  * mapping, on a system without. Returns how often it struck. */
@@ -68,10 +67,9 @@ TEST_CASE(interrupted_beginnings) {
 
 TEST_CASE(an_interrupted_question_is_asked_again) {
   SCOPED(umem_dtor) umemFile file;
-  umemInfo info = UMEM_INFO_INIT;
   assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
   inject_fail(callStat, 1, EINTR, false); /* fstatvfs */
-  assert_int_equal(umem_get_info(&file, &info), umemOK);
+  info_of(&file);
   assert_int_equal(inject_off(), 1);
 }
 

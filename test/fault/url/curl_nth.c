@@ -4,7 +4,6 @@
  * half object is there, and no part.
  *
  * Linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=umem_thread_start. */
-#include "cases.h"
 #include "failures.h"
 #include "url/url_curl.h"
 #include "url_bucket.h"

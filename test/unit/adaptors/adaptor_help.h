@@ -11,7 +11,6 @@ static umemHost host;
 static Fake fake, offsets;
 
 static inline int set_up(void **state UNUSED) {
-  umem_thread_clear();
   return umemHost_ctor(&host) || fake_ctor(&fake) || fake_offset_ctor(&offsets);
 }
 

@@ -1,7 +1,6 @@
 /* external.c - umem/external.h: what allocators of others are asked, and what they do wrong. */
 #include "adaptor_help.h"
 
-#include "child.h"
 #include "cuda_double.h"
 
 /* An allocator that cuts blocks from an arena, and writes down what it is asked for. */
@@ -320,11 +319,7 @@ static bool child_allocates(umemStatusType expected) {
 }
 
 static void expect_child(umemStatusType expected, size_t released) {
-  pid_t child = fork();
-  if (child == 0) _exit(child_allocates(expected) && arena.released == released ? 0 : 1);
-  int status = -1;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  IN_CHILD EXPECT(child_allocates(expected) && arena.released == released);
 }
 
 TEST(a_child_may_use_ram_and_no_gpu) {

@@ -4,14 +4,11 @@
 #include "fake/doubles.h"
 #include "workers.h"
 
-#define assert_ok(call) assert_int_equal((call), umemOK)
-
 static umemHost host;
 static umemStatusType status;
 
 static inline int set_up(void **state UNUSED) {
   doubles_use();
-  umem_thread_clear();
   status = umemOK;
   return umemHost_ctor(&host) != umemOK;
 }

@@ -4,7 +4,6 @@
 
 #include "unit/each_backend.h"
 #include "fake/fake.h"
-#include "settings.h"
 
 static void (*test_of_context)(umemVirtual *ctx);
 

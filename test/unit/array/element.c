@@ -127,7 +127,6 @@ TEST_CASE(other_names_are_refused) {
     assert_int_equal(umem_thread_status(), umemValueError);
     assert_non_null(strstr(umem_thread_message(), bad[i] ? bad[i] : "NULL"));
   }
-  umem_thread_clear();
 }
 
 /* The four bytes of a DLDataType, on machines where the library is tested: little-endian ones. */

@@ -4,7 +4,6 @@
 
 #include "array/loops.h"
 #include "unit/each_backend.h"
-#include "settings.h"
 
 #include <math.h>
 

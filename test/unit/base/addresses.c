@@ -1,11 +1,6 @@
 /* addresses.c - a file is mapped at a multiple, and what another thread maps meanwhile stays. */
 #include "base/system.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include "cases.h"
 #include "wrap.h"
 

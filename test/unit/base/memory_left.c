@@ -3,7 +3,6 @@
 
 #include "base/system.h"
 #include "unit/system_files.h"
-#include "cases.h"
 
 static uint64_t const MiB = 1 << 20;
 

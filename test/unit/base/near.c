@@ -3,7 +3,6 @@
 #include <sys/syscall.h>
 
 #include "unit/near_help.h"
-#include "cases.h"
 
 #define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
 #define LIST "devices/system/node/node1/cpulist"

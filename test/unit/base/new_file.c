@@ -4,7 +4,6 @@
  *
  * Linked with -Wl,--wrap=openat,--wrap=openat64,--wrap=syscall. */
 
-#include <dirent.h>
 #include <sys/syscall.h>
 
 #include "base/files.h"
@@ -175,12 +174,7 @@ TEST(a_published_file_is_withdrawn_if_it_is_still_that) {
 
 TEST(a_child_leaves_the_file_of_its_parent) {
   create();
-  pid_t child = fork();
-  if (!child) {
-    umemNewFile_end(&file);
-    _exit(0);
-  }
-  assert_int_equal(status_of(child), 0);
+  IN_CHILD umemNewFile_end(&file);
   assert_int_equal(umemNewFile_publish(&file), 0);
   end();
   expect_text("new");
@@ -213,7 +207,7 @@ TEST(a_test_removes_what_killed_ones_have_left) {
   char left[300], inner[320], live[300], young[300], segment[300];
   pid_t child = fork();
   if (!child) _exit(0);
-  assert_int_equal(status_of(child), 0);
+  assert_int_equal(child_wait(child), 0);
   make(left, sizeof left, folder, child, "file");
   make(live, sizeof live, folder, getpid(), "file");
   make(young, sizeof young, folder, child, "young");

@@ -5,13 +5,10 @@
 #include "unit/tasks.h"
 #include "workers.h"
 
-#define assert_ok(call) assert_int_equal((call), umemOK)
-
 /* How many threads a test may use: its initial state; without one 4. */
 enum { one_thread = 1, two_threads, three_threads };
 
 static inline int set_up(void **state) {
-  umem_thread_clear();
   return umem_set_threads(*state ? (unsigned)(uintptr_t)*state : 4) != umemOK;
 }
 

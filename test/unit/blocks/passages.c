@@ -7,7 +7,6 @@
 #include "blocks_help.h"
 
 #include "cuda_double.h"
-#include "settings.h"
 
 enum {
   lines = 2, /* threads of the test, each with a passage of its own */

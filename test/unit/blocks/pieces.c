@@ -73,11 +73,7 @@ static umemBlocksOptions from_array(void) {
   return options_for(&gpu.host, (uintptr_t)array, &gpu.async);
 }
 
-static void *stream_of_place(void) {
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(&gpu.async, &info));
-  return (void *)info.stream;
-}
+static void *stream_of_place(void) { return (void *)info_of(&gpu.async).stream; }
 
 /* ---- bytes, and order ---- */
 

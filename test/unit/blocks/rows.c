@@ -210,7 +210,7 @@ static umemBlocksOptions large(size_t nbytes) {
   return options;
 }
 
-static umemBlocksInfo info_of(umemBlocksOptions const *options) {
+static umemBlocksInfo plan_of(umemBlocksOptions const *options) {
   umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
   begin(options);
   assert_ok(umemBlocks_info(&blocks, &info));
@@ -228,7 +228,7 @@ TEST(a_budget_is_used_and_kept) {
         options.budget = budgets[k];
         options.before = ghosts;
         options.after = 2 * ghosts;
-        umemBlocksInfo info = info_of(&options);
+        umemBlocksInfo info = plan_of(&options);
         assert_true(info.nbytes <= budgets[k]);
         assert_int_equal(info.depth, info.blocks < 3 ? info.blocks : 3);
         size_t row = sizes[i];
@@ -253,7 +253,7 @@ TEST(an_array_is_cut_into_many_blocks) {
     umemBlocksOptions options = large(4096);
     options.count = cases[i].mebibytes << 8;
     options.budget = 3 * cases[i].mebibytes << 20;
-    umemBlocksInfo info = info_of(&options);
+    umemBlocksInfo info = plan_of(&options);
     assert_int_equal(info.blocks, cases[i].blocks);
     assert_true(info.nbytes <= options.budget);
   }
@@ -261,28 +261,28 @@ TEST(an_array_is_cut_into_many_blocks) {
 
 TEST(umem_chooses) {
   umemBlocksOptions options = large(4096);
-  umemBlocksInfo info = info_of(&options);
+  umemBlocksInfo info = plan_of(&options);
   assert_int_equal(info.depth, 3);
   assert_true(info.nbytes <= 64 << 20 && info.nbytes > 63 << 20);
   options.depth = 8;
-  info = info_of(&options);
+  info = plan_of(&options);
   assert_int_equal(info.depth, 8);
   assert_true(info.nbytes <= 64 << 20 && info.nbytes > 63 << 20);
   options.rows = 16;
   options.depth = 0;
-  info = info_of(&options);
+  info = plan_of(&options);
   assert_int_equal(info.rows, 16);
   assert_int_equal(info.depth, 3);
   assert_int_equal(info.nbytes, 3 * 16 * 4096);
   options.budget = 16 * 4096 * 2 + 100; /* two fit */
-  info = info_of(&options);
+  info = plan_of(&options);
   assert_int_equal(info.depth, 2);
   options.budget = 16 * 4096;
-  info = info_of(&options);
+  info = plan_of(&options);
   assert_int_equal(info.depth, 1);
   options = large(4096);
   options.count = 5; /* all of it is small */
-  info = info_of(&options);
+  info = plan_of(&options);
   assert_int_equal(info.blocks, 1);
   assert_int_equal(info.depth, 1);
   assert_int_equal(info.nbytes, 5 * 4096);
@@ -304,7 +304,7 @@ TEST(what_does_not_fit_is_refused) {
   no_room_is_refused(&options);
   options.depth = 1;
   options.before = options.after = 1;
-  assert_int_equal(info_of(&options).rows, 1);
+  assert_int_equal(plan_of(&options).rows, 1);
   options.budget--;
   no_room_is_refused(&options);
   options = large(4096);

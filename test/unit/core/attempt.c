@@ -11,7 +11,6 @@ static void count_calls(void *ctx, umemStatusType type, char const *message, voi
 }
 
 static int set_up(void **state UNUSED) {
-  umem_thread_clear();
   umemHost_ctor(&host);
   umemHost_ctor(&other);
   hook_calls = 0;

@@ -4,7 +4,6 @@
  * A child of fork has the objects of its parent, and on some places also their memory: it must not
  * free that. In a named file, what an array has written may stay after the array. */
 
-#include "child.h"
 #include "temporary.h"
 #include "workers.h"
 
@@ -89,7 +88,7 @@ TEST_CASE(a_child_frees_nothing_of_its_parent) {
     bool named = stat(path, &before) == 0;
     pid_t child = fork();
     if (!child) end_all_in_child(ctx, array, view);
-    int status = status_of(child);
+    int status = child_wait(child);
     if (status) fail_msg("%s: the child has ended with %#x", shared_names[i], (unsigned)status);
     if (named) {
       assert_int_equal(stat(path, &after), 0);
@@ -128,13 +127,10 @@ TEST_CASE(a_child_gives_back_nothing_that_a_context_has) {
     uintptr_t probe = umem_alloc(shm, nbytes);
     bool kept = !meet(probe, freed);
     umem_free(shm, probe);
-    pid_t child = fork();
-    if (!child) {
+    IN_CHILD {
       umem_trim(ctx, 0);
       umem_close(ctx);
-      _exit(0);
     }
-    assert_int_equal(status_of(child), 0);
     for (int k = 0; k < 20; k++) {
       probe = umem_alloc(shm, nbytes);
       if ((live && meet(probe, live)) || (kept && meet(probe, freed)))
@@ -157,7 +153,6 @@ TEST_CASE(a_write_behind_a_block_that_is_kept_is_found) {
   umemArray_release(array);
   assert_true(umem_thread_failures() > before);
   umem_close(ctx);
-  umem_thread_clear();
 }
 
 /* In its own copy of the RAM a child frees as always: otherwise a long series of children would
@@ -165,15 +160,12 @@ TEST_CASE(a_write_behind_a_block_that_is_kept_is_found) {
 TEST_CASE(a_child_frees_its_copy_of_ram) {
   void *ctx = umem_open("track+limit+host:?limit=9000");
   umemArray *array = make_array(ctx, 1);
-  pid_t child = fork();
-  if (!child) {
+  IN_CHILD {
     size_t left = 0;
     umemArray_release(array);
     EXPECT(umemTrack_count(ctx, &left) == 0 && left == 0);
     EXPECT(umem_alloc(ctx, nbytes));
-    _exit(0);
   }
-  assert_int_equal(status_of(child), 0);
   umemArray_release(array);
   assert_int_equal(umem_close(ctx), umemOK);
 }
@@ -181,13 +173,11 @@ TEST_CASE(a_child_frees_its_copy_of_ram) {
 TEST_CASE(a_child_may_free_by_a_call) {
   void *ctx = umem_open("shm:?size=1M");
   uintptr_t adr = umem_alloc(ctx, nbytes);
-  pid_t child = fork();
-  if (!child) {
+  IN_CHILD {
     uint64_t before = umem_thread_failures();
     umem_free(ctx, adr);
-    _exit(umem_thread_failures() != before);
+    EXPECT(umem_thread_failures() == before);
   }
-  assert_int_equal(status_of(child), 0);
   assert_int_equal(umem_alloc(ctx, nbytes), adr);
   umem_close(ctx);
 }
@@ -254,7 +244,6 @@ TEST_CASE(a_wrong_reuse_is_refused) {
   assert_true(file.super.capabilities & umemKeeps);
   umem_dtor(&file);
   unlink(path);
-  umem_thread_clear();
 }
 
 /* ---- what nobody receives ---- */
@@ -279,7 +268,7 @@ static void printed(bool hook, char *text, size_t size) {
   ssize_t n = read(ends[0], text, size - 1);
   text[n > 0 ? n : 0] = 0;
   close(ends[0]);
-  assert_int_equal(status_of(child), 0);
+  assert_int_equal(child_wait(child), 0);
 }
 
 TEST_CASE(a_loss_is_one_line_unless_there_is_a_hook) {

@@ -35,7 +35,6 @@ static int open_stack(void **state UNUSED) {
 static int close_stack(void **state UNUSED) {
   umem_list_when_out_of_memory(0);
   DESTRUCT(&above, &pool, &below, &host);
-  umem_thread_clear();
   return 0;
 }
 
@@ -129,7 +128,6 @@ ON_STACK(what_is_no_block_is_not_found) {
   umem_dtor(&gone); /* with a leak, which goes with it */
   assert_false(umem_find(adr, NULL));
   umem_free(&host, adr);
-  umem_thread_clear();
 }
 
 ON_STACK(a_file_is_asked_by_itself) {
@@ -289,17 +287,15 @@ ON_STACK(threads_find_while_contexts_come_and_go) { run_at_once(4, find_own_bloc
 
 ON_STACK(a_child_of_fork_finds_what_its_parent_had) {
   uintptr_t adr = umem_alloc(&above, 10);
-  pid_t child = fork();
-  if (!child) {
+  IN_CHILD {
     umemFound found = UMEM_FOUND_INIT;
     bool good = umem_find(adr + 1, &found) && found.ctx == &above;
     umemTrack mine;
     umemTrack_ctor(&mine, &host, NULL);
     uintptr_t other = umem_alloc(&mine, 10);
     good &= umem_find(other, &found) && found.ctx == &mine;
-    _exit(good ? 0 : 1);
+    EXPECT(good);
   }
-  assert_int_equal(status_of(child), 0);
   umem_free(&above, adr);
 }
 

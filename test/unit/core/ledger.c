@@ -5,7 +5,6 @@
 static int clear(void **state UNUSED) {
   umem_ledger_stop();
   umem_ledger_clear();
-  umem_thread_clear();
   return 0;
 }
 
@@ -86,7 +85,6 @@ LEDGER_TEST(reading_checks_its_arguments) {
   count = 0;
   assert_int_equal(umem_ledger_read(NULL, &count), umemOK);
   assert_int_equal(umem_ledger_print(-1), umemIOError);
-  umem_thread_clear();
 }
 
 LEDGER_TEST(the_table_is_printed) {
@@ -238,19 +236,16 @@ LEDGER_TEST(a_table_that_cannot_be_written_is_an_error) {
   assert_true(fd >= 0);
   assert_int_equal(umem_ledger_print(fd), umemIOError);
   assert_non_null(strstr(umem_thread_message(), "No space left"));
-  umem_thread_clear();
 }
 
 LEDGER_TEST(a_child_goes_on_with_the_records) {
   umemLedgerRecord records[2];
   umem_ledger_start();
   copy_bytes(4, NULL);
-  pid_t child = fork();
-  if (child == 0) {
+  IN_CHILD {
     copy_bytes(4, NULL);
-    _exit(read_ledger(records, 2) == 1 && records[0].calls == 2 ? 0 : 1);
+    EXPECT(read_ledger(records, 2) == 1 && records[0].calls == 2);
   }
-  assert_int_equal(status_of(child), 0);
   umem_ledger_stop();
   assert_int_equal(read_ledger(records, 2), 1);
   assert_int_equal(records[0].calls, 1);

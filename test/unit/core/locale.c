@@ -18,7 +18,7 @@ static int end(void **state UNUSED) {
   return 0;
 }
 
-static void assert_message(char const *words) {
+static void expect_message(char const *words) {
   if (!strstr(umem_thread_message(), words))
     fail_msg("no '%s' in '%s'", words, umem_thread_message());
   umem_thread_clear();
@@ -34,18 +34,18 @@ TEST_CASE(messages_have_a_point) {
   umemHost_ctor(&host);
   plan.share = 1.25;
   assert_int_equal(umemFault_ctor(&fault, &host, &plan), umemValueError);
-  assert_message("1.25");
+  expect_message("1.25");
   SCOPED(release_array)
   umemArray *array = umemArray_create(&host, umemFloat64, 1, shape, NULL, &status);
   assert_int_equal(status, umemOK);
   umemArray_random_uniform(array, 2.5, 1.5, 0, &status);
-  assert_message("low 2.5 is not below high 1.5");
+  expect_message("low 2.5 is not below high 1.5");
   status = umemOK;
   umemArray_random_normal(array, -1.5e-7, -0.25, 0, &status);
-  assert_message("mean -1.5e-07 and deviation -0.25");
+  expect_message("mean -1.5e-07 and deviation -0.25");
   status = umemOK;
   umemArray_random_uniform(array, -1e308 * 1.5, 1e308 * 1.5, 0, &status);
-  assert_message("low -1.5e+308 to high 1.5e+308");
+  expect_message("low -1.5e+308 to high 1.5e+308");
 }
 
 TEST_CASE(the_ledger_has_points) {
@@ -75,7 +75,7 @@ TEST_CASE(names_have_points) {
   assert_non_null(ctx);
   umem_close(ctx);
   assert_null(umem_open("fault+host:?share=0,5"));
-  assert_message("0,5");
+  expect_message("0,5");
 }
 
 /* Arabic and Persian have a point of two bytes. */

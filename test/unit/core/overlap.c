@@ -5,7 +5,6 @@
 #include "core/copy.h"
 
 #include "fake/fake.h"
-#include "cases.h"
 #include "failures.h"
 #include "wrap.h"
 

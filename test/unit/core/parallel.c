@@ -4,7 +4,6 @@
  * To test how a process exits, this program starts itself with the name of a deed. */
 #include "parallel_help.h"
 
-#include <sched.h>
 #include <spawn.h>
 
 #include <umem/base.h>

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 #include "unit/tasks.h"
-#include "child.h"
 #include "workers.h"
 
 enum { pieces_most = 100 };
@@ -51,7 +50,6 @@ static inline void expect_done(Log *log, unsigned pieces) {
 
 /* Around each test. */
 static inline int begin(void **state UNUSED) {
-  umem_thread_clear();
   return umem_set_threads(4) != umemOK;
 }
 

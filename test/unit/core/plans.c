@@ -3,9 +3,6 @@
  * buffers that a thread leaves in the middle. */
 #include "core/kind.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 #include "fake/doubles.h"
 #include "cases.h"
 

@@ -1,7 +1,6 @@
 /* progress.c - umem_copy_to_with and umem_copy_strided_with of many pieces, which threads share.
  * The contract tests copies of one step and of short ones on every context. */
 
-#include "cases.h"
 #include "failures.h"
 
 enum { mebibyte = 1 << 20, size = 40 * mebibyte + 12345 };

@@ -2,10 +2,8 @@
  * into. */
 #include "parallel_help.h"
 
-#include <sched.h>
 #include <sys/syscall.h>
 
-#include "base/system.h"
 #include "unit/near_help.h"
 #include "wrap.h"
 

@@ -101,7 +101,6 @@ static char place[64]; /* memory for the probes that claim to be RAM */
 
 /* Without more capabilities than reads and writes. */
 static int open_probes(void **state UNUSED) {
-  umem_thread_clear();
   *calls = 0;
   open_probe(&a, 'a');
   open_probe(&b, 'b');

@@ -6,7 +6,6 @@
 static umemHost host;
 
 static int open_host(void **state UNUSED) {
-  umem_thread_clear();
   return umemHost_ctor(&host) != umemOK;
 }
 

@@ -1,6 +1,5 @@
 /* transfer_ends.c - umem/transfer.h: failures, descriptors, copies in queues, children, and the
  * end of the process. */
-#include "child.h"
 #include "transfer_help.h"
 
 #include <poll.h>

@@ -1,7 +1,6 @@
 /* transfer_feed.c - long transfers to a context with the method copy_pieces (umem/virtual.h): one
  * sequence of pieces of all that are in flight, and what becomes of what fails or is cancelled. */
 #include <limits.h>
-#include <sys/wait.h>
 
 #include "core/threads.h"
 #include "failures.h"
@@ -65,7 +64,6 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
 }
 
 static int set_up(void **state UNUSED) {
-  umem_thread_clear();
   umem_set_threads(4);
   memset(&method, 0, sizeof method);
   method.fails_at = method.last = UINTPTR_MAX;

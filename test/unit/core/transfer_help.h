@@ -14,7 +14,6 @@ static uintptr_t source, target; /* in RAM, of `large` bytes; in the file, of as
 static unsigned char *bytes;
 
 static inline int set_up(void **state UNUSED) {
-  umem_thread_clear();
   umem_set_threads(0);
   bool opened = umemHost_ctor(&ram) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK;
   source = umem_alloc(&ram, large);

@@ -2,7 +2,6 @@
  * in each. */
 #pragma once
 
-#include "child.h"
 #include "workers.h"
 #include "wrap.h"
 

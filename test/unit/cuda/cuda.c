@@ -51,8 +51,7 @@ CUDA_TEST(gpus_without_pools_use_plain_memory) {
   expect_ok(umem_set(ctx, adr, 7, 100));
   umem_free(ctx, adr); /* after the set */
   expect_ok(umem_trim(ctx, 0));
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(ctx, &info));
+  umemInfo info = info_of(ctx);
   assert_int_equal(info.available, info.capacity);
   assert_int_equal(fake_cudart_live().blocks, 0);
   assert_int_equal(umem_thread_status(), umemOK);
@@ -128,11 +127,7 @@ CUDA_TEST(pools_have_the_size_they_are_given) {
                  "the size in the umemCudaAsyncOptions is 7");
 }
 
-static uint64_t available(void *ctx) {
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(ctx, &info));
-  return info.available;
-}
+static uint64_t available(void *ctx) { return info_of(ctx).available; }
 
 CUDA_TEST(pools_keep_and_give_back) {
   SCOPED(umem_dtor) umemCudaAsync ctx;
@@ -309,7 +304,6 @@ CUDA_TEST(a_thread_without_a_context_gets_that_of_gpu_0) {
   assert_null(current_context());
   assert_true(fake_cudart_is_clean());
   umem_dtor(&host);
-  umem_thread_clear();
 }
 
 /* Such a thread makes calls of the driver beside umem's, as CCCL's streams do. */

@@ -122,10 +122,9 @@ CUDA_TEST(write_combined_memory_is_asked_for) {
 
 CUDA_TEST(contexts_know_their_gpu) {
   for (int kind = 0; kind < kinds; kind++) {
-    umemInfo info = UMEM_INFO_INIT;
     void *any = opened_kind(kind, 1);
     if (kind != aManaged && kind != aHost) block_of(any, 1000);
-    expect_ok(umem_get_info(any, &info));
+    umemInfo info = info_of(any);
     assert_int_equal(info.alignment, 256);
     if (kind != aHost) {
       assert_string_equal(info.name, "Fake GPU 1");

@@ -79,9 +79,7 @@ CUDA_TEST(a_child_of_fork_has_no_cuda) {
   assert_true(open_all());
   unsigned long calls = fake_cudart_calls();
   fflush(NULL);
-  pid_t child = fork();
-  if (!child) _exit(use_inherited());
-  assert_int_equal(status_of(child), 0);
+  IN_CHILD EXPECT(use_inherited() == 0);
   assert_int_equal(fake_cudart_calls(), calls);
   for (int i = 0; i < kinds; i++) { /* and the parent goes on */
     expect_ok(umem_set(&all[i], adrs[i], 2, large));

@@ -105,7 +105,7 @@ static void pass(void *ctx, char const *kind, int device) {
   expect_answer(socket, late_answer);
   expect_ok(umem_synchronize(ctx));
   expect_answer(socket, done_answer);
-  assert_int_equal(status_of(child), allWell);
+  assert_int_equal(child_wait(child), allWell);
   close(socket);
   memset(bytes, 0, nbytes);
   expect_ok(umem_copy_to(ctx, adr, &host, (uintptr_t)bytes, nbytes));
@@ -163,7 +163,7 @@ TEST_OF_TWO(a_block_that_is_freed_is_refused) {
   umem_free(&ctx, adr);
   pid_t child = start("cuda", 0, "has its process freed the memory", &socket);
   assert_int_equal(write(socket, &handle, sizeof handle), sizeof handle);
-  assert_int_equal(status_of(child), allWell);
+  assert_int_equal(child_wait(child), allWell);
 }
 
 TEST_OF_TWO(a_gpu_without_access_is_refused) {
@@ -174,7 +174,7 @@ TEST_OF_TWO(a_gpu_without_access_is_refused) {
   uintptr_t adr = block_of(&ctx, nbytes);
   pid_t child = start("cuda", 2, "GPU 2 cannot reach the memory of GPU 0", &socket);
   expect_ok(umem_send(socket, &ctx, adr, nbytes));
-  assert_int_equal(status_of(child), allWell);
+  assert_int_equal(child_wait(child), allWell);
   umem_free(&ctx, adr);
 }
 

@@ -139,9 +139,8 @@ ROOM_TEST(threads_share_the_room) {
 TEST_CASE(a_real_gpu_has_room_for_what_it_has_free) {
   if (!setting_gpu()) skip();
   void *gpu = opened("cuda:0"), *host = opened("host:");
-  umemInfo info = UMEM_INFO_INIT;
   managed = opened("cuda-managed:0");
-  expect_ok(umem_get_info(gpu, &info));
+  umemInfo info = info_of(gpu);
   size_t parts[] = {info.available / 10 * 4, info.available / 10 * 3};
   uintptr_t adr[2];
   for (int i = 0; i < 2; i++) adr[i] = used_block(managed, parts[i]);

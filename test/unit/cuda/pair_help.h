@@ -142,9 +142,8 @@ static inline void run_kernel(void *argument) {
 }
 
 static inline void *stream_of_pair(void) {
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(&pair.gpu, &info));
-  return pair.gpu.super.capabilities & umemOrdered ? (void *)(uintptr_t)info.stream : NULL;
+  return pair.gpu.super.capabilities & umemOrdered ? (void *)(uintptr_t)info_of(&pair.gpu).stream
+                                                   : NULL;
 }
 
 static inline void launch(void *stream, Kernel *kernel) {

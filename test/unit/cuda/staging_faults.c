@@ -232,13 +232,10 @@ BENCH_TEST(threads_with_few_chunks) {
 BENCH_TEST(a_child_of_fork_forgets_channels_and_chunks) {
   there_and_back(&bench, 2 * from, 0, 0, 1);
   FakeCudartLive live = fake_cudart_live();
-  pid_t child = fork();
-  if (!child) {
+  IN_CHILD {
     memset(&table, 0, sizeof table); /* whatever is called there ends it */
     umemCudaGpu_close(bench.state.gpu);
-    _exit(0);
   }
-  assert_int_equal(status_of(child), 0);
   assert_int_equal(fake_cudart_live().streams, live.streams);
   there_and_back(&bench, 2 * from, 0, 0, 2);
 }

@@ -1,7 +1,6 @@
 /* staging_file.c - long copies between GPUs and files, whose methods fill and empty the pinned
  * chunks: content, order, what fails, captures, few threads and few chunks, on a double of the
  * runtime. */
-#include "cuda_help.h"
 
 #include "cuda/cuda_pinned.h"
 #include "settings.h"

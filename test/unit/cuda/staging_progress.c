@@ -1,12 +1,10 @@
 /* staging_progress.c - long copies through pinned chunks that report how far they are: nothing is
  * cut, the steps come in order, in the caller's thread and in no scope, and whatever ends the copy
  * leaves nothing behind. On a double of the runtime. */
-#include "cuda_help.h"
 
 #include "cuda/cuda_pinned.h"
 #include "settings.h"
 
-#include <setjmp.h>
 #include <unwind.h>
 
 enum { from = umemStagingFrom, most = 9 * from + 4321 };

@@ -1,7 +1,6 @@
 /* dlopen.c - a program may open the library at run time, as Python does, use it, and close it. */
 
 #include <dlfcn.h>
-#include <malloc.h>
 #include <semaphore.h>
 #include <sys/resource.h>
 
@@ -212,8 +211,8 @@ TEST_CASE(threads_without_memory_are_done_without) {
     size_t more = (1 + i / 2 / tries) * (stack_size + 4096) + i / 2 % tries * step;
     pid_t child = fork();
     if (!child) copy_with(more, i % 2);
-    int status = status_of(child);
-    if (status) fail_msg("%zu bytes more: status %#x", more, status);
+    int status = child_wait(child);
+    if (status) fail_msg("%zu bytes more: status %d", more, status);
   }
   free(source);
   free(target);
@@ -242,7 +241,6 @@ static void use_default(void) {
     if (dlclose(library) || dlopen(UMEM_LIBRARY, RTLD_NOW | RTLD_NOLOAD)) _exit(7);
     if (!word_of_log(48) || word_of_log(128) != (i ? 2 : 1)) _exit(8);
   }
-  _exit(0);
 }
 
 /* Closing the library completes the log of a default; the library that is opened again begins it
@@ -254,9 +252,7 @@ TEST_CASE(defaults_end_with_the_library) {
   close(fd);
   snprintf(name, sizeof name, "log+host:?file=%s", path);
   assert_int_equal(setenv("UMEM_DEFAULT", name, 1), 0);
-  pid_t child = fork();
-  if (!child) use_default();
-  assert_int_equal(status_of(child), 0);
+  IN_CHILD use_default();
   unsetenv("UMEM_DEFAULT");
   unlink(path);
 }

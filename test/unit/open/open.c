@@ -126,8 +126,7 @@ TEST(options_reach_the_constructors) {
 
   void *fresh = umem_open("cuda-async:1"), *legacy = umem_open("cuda-async:1?stream=legacy");
   assert_true(umemCudaAsync_stream(fresh) && !umemCudaAsync_stream(legacy));
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(fresh, &info));
+  umemInfo info = info_of(fresh);
   assert_int_equal(info.ordinal, 1);
   assert_ok(umem_close(fresh));
   assert_ok(umem_close(legacy));
@@ -189,8 +188,7 @@ TEST(files_in_their_modes) {
 TEST(sizes_in_percent_are_of_what_is_free_below) {
   void *ctx = umem_open("limit+limit+host:?limit.1.limit=50%&limit.2.limit=1M");
   assert_non_null(ctx);
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(ctx, &info));
+  umemInfo info = info_of(ctx);
   assert_int_equal(info.available, 512 << 10);
   uintptr_t adr = umem_alloc(ctx, 500 << 10);
   assert_int_equal(umem_get_available_share(ctx, 0.5), 6 << 10);

@@ -1,6 +1,5 @@
 /* open_default.c - umem/default.h: the default contexts. Each case is a process of its own, because
  * what is opened first stays for good. */
-#include "child.h"
 #include "open_help.h"
 #include "adaptors/log/log_format.h"
 

@@ -26,7 +26,6 @@ static long length_of(char const *path) {
 }
 
 static int make_folders(void **state UNUSED) {
-  umem_thread_clear();
   assert_true(temporary_folder(root, sizeof root));
   snprintf(in, sizeof in, "%s/in", root);
   snprintf(out, sizeof out, "%s/out", root);

@@ -193,8 +193,7 @@ FIXED_TEST(takes_initial_bytes_and_no_more_than_the_maximum) {
   assert_int_equal(stats_of(&fixed).reserved, 15 * 256); /* as much as fits */
   expect_no_block(&fixed, umem_alloc(&fixed, 200), umemMemoryError,
                   "no block is free of the 15 that 4000 bytes hold");
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(&fixed, &info));
+  umemInfo info = info_of(&fixed);
   assert_int_equal(info.capacity, 15 * 256);
   assert_int_equal(info.available, 0);
   assert_int_equal(info.alignment, 128);

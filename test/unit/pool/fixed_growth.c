@@ -124,7 +124,7 @@ static bool works_in_child(void) {
 static void *fork_one(void *unused) {
   pid_t child = fork();
   if (child == 0) _exit(works_in_child() ? 0 : 1);
-  child_status = status_of(child);
+  child_status = child_wait(child);
   return unused;
 }
 
@@ -240,7 +240,7 @@ RETRY_CALLBACK(fork_here) {
   if (next_call() > 1) return false;
   pid_t child = fork();
   in_child = child == 0;
-  if (!in_child) child_status = status_of(child);
+  if (!in_child) child_status = child_wait(child);
   umem_free(&limit, spare);
   return true;
 }

@@ -206,9 +206,7 @@ FIXED_TEST(a_child_goes_on) {
   for (int i = 0; i < (setting_small() ? 5 : 50); i++) {
     uintptr_t adr = new_filled(&random);
     assert_true(adr);
-    pid_t child = fork();
-    if (child == 0) _exit(works_in_child(adr) ? 0 : 1);
-    assert_int_equal(status_of(child), 0);
+    IN_CHILD EXPECT(works_in_child(adr));
     free_filled(adr);
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

@@ -108,8 +108,7 @@ TEST_OF_PAGES(statistics_refuse_wrong_arguments) {
 TEST(info_respects_the_maximum) {
   open_pool(&pool, &host, 0, 0, 8 * mebi);
   uintptr_t adr = new_block(&pool, mebi);
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(&pool, &info));
+  umemInfo info = info_of(&pool);
   assert_true(info.capacity == 8 * mebi && info.available == 7 * mebi);
   umem_free(&pool, adr);
 }
@@ -117,12 +116,11 @@ TEST(info_respects_the_maximum) {
 /* It may be asked often: freed blocks go on waiting for the next of their size. If two that are
  * side by side were joined, the next block would be the first of them, whichever was freed last. */
 TEST(info_joins_nothing) {
-  umemInfo info = UMEM_INFO_INIT;
   open_pool(&pool, &plain, mebi, 0, 0);
   uintptr_t one = new_block(&pool, 100000), other = new_block(&pool, 100000);
   uintptr_t last = one < other ? other : one;
   FREE(&pool, last == one ? other : one, last);
-  assert_ok(umem_get_info(&pool, &info));
+  info_of(&pool);
   assert_true(new_block(&pool, 100000) == last);
   umem_free(&pool, last);
   assert_true(stats_of(&pool).largest_free == mebi); /* as here */

@@ -29,7 +29,6 @@ static int open_counted(void **state UNUSED) {
                                        .aligned_alloc = counted_aligned_alloc,
                                        .aligned_origin = counted_aligned_origin,
                                        .aligned_free = counted_free};
-  umem_thread_clear();
   assert_ok(umemHost_ctor(&counted.host));
   umemVirtual_ctor(&counted.super, &counted.host);
   counted.super.vptr = &vtbl;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "unit/cuda/cuda_help.h"
-#include "workers.h"
 
 static umemCuda gpu;
 static umemCudaAsync base, a, b;

@@ -205,7 +205,7 @@ TEST(a_child_does_not_wait) {
   start_all(4, 100 * kibi, 100 * kibi);
   pid_t child = fork();
   if (child == 0) _exit(works_in_child() ? 0 : 1);
-  int status = status_of(child);
+  int status = child_wait(child);
   let_in(4);
   assert_int_equal(status, 0);
   free_all(4);

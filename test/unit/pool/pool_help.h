@@ -75,7 +75,6 @@ static umemFault plain; /* over host; without pages, so that a pool has chunks *
 static umemPool pool;
 
 static inline int have_host(void **state UNUSED) {
-  umem_thread_clear();
   pool.super.vptr = NULL;
   return umemHost_ctor(&host) || umemFault_ctor(&plain, &host, NULL);
 }

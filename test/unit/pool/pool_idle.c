@@ -230,15 +230,13 @@ TEST_OF_PAGES(a_child_leaves_the_caches_of_its_parent) {
   SCOPED(end) Crowd crowd;
   begin(&crowd, &pool, 2);
   uint64_t reserved = stats_of(&pool).reserved;
-  pid_t child = fork();
-  if (child == 0) {
+  IN_CHILD {
     umemPoolStats stats = UMEM_POOL_STATS_INIT;
     bool right = umem_trim(&pool, 0) == umemOK && umemPool_stats(&pool, &stats) == umemOK;
     uintptr_t adr = umem_alloc(&pool, 100);
     umem_free(&pool, adr);
-    _exit(right && adr && stats.reserved > 0 && stats.reserved <= reserved ? 0 : 1);
+    EXPECT(right && adr && stats.reserved > 0 && stats.reserved <= reserved);
   }
-  assert_int_equal(status_of(child), 0);
 }
 
 /* The thread that has forked goes on in the child, where others reach its cache: to trim, and to
@@ -267,12 +265,10 @@ TEST(a_child_reaches_the_cache_of_the_thread_that_forked) {
     assert_ok(umemPool_ctor(&pool, &host, NULL));
     if (with_view) assert_ok(umemPoolOn_ctor(&view, &pool, &host));
     assert_true(fill_caches(ctx) && stats_of(&pool).reserved > 0);
-    pid_t child = fork();
-    if (child == 0) {
+    IN_CHILD {
       bool wrong = with_view && fails_in_thread(end_it, &view);
-      _exit(wrong || fails_in_thread(trim_it, NULL));
+      EXPECT(!(wrong || fails_in_thread(trim_it, NULL)));
     }
-    assert_int_equal(status_of(child), 0);
     if (with_view) umem_dtor(&view);
     close_pool(&pool);
   }
@@ -310,7 +306,7 @@ static int without_fence(void) {
 TEST(without_a_fence_caches_stay) {
   pid_t child = fork();
   if (child == 0) _exit(without_fence());
-  int status = status_of(child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_forbid) skip();
+  int status = child_wait(child);
+  if (status == cannot_forbid) skip();
   assert_int_equal(status, 0);
 }

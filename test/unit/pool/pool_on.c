@@ -13,8 +13,7 @@ TEST_OF_BOTH(a_view_is_a_context_of_its_queue) {
   assert_true(umem_is_same_device(&s.a, &s.b) && umem_is_same_device(&s.pool, &s.a));
   assert_int_equal(clocks_allocated(s.clocks), 0); /* and it costs nothing */
   assert_int_equal(clocks_waits(s.clocks), 0);
-  umemInfo info = UMEM_INFO_INIT;
-  assert_ok(umem_get_info(&s.a, &info));
+  umemInfo info = info_of(&s.a);
   assert_int_equal(info.alignment, clockGrain);
   assert_ok(umem_set(&s.a, umem_alloc(&s.a, 100), 0, 100)); /* by its own queue */
 }

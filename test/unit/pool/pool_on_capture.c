@@ -6,8 +6,6 @@
 #include "pool_cuda_help.h"
 #include "settings.h"
 
-#include <sched.h>
-
 enum { n = 1 << 20, small = 4096, in_span = 16 };
 
 static uintptr_t spans[in_span];

@@ -233,7 +233,7 @@ TEST_OF_PAGES(a_child_goes_on) {
       umem_dtor(&view);
       _exit(works && umem_thread_status() == umemOK ? 0 : 1);
     }
-    right = status_of(child) == 0;
+    right = child_wait(child) == 0;
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
   assert_true(join_thread(thread) && right);

@@ -356,8 +356,7 @@ ON_TEST(a_driver_that_maps_nothing_allocates) {
  * meanwhile. */
 ON_TEST(what_is_not_there_maps_no_page) {
   if (setting_qemu()) skip(); /* it has a record of each page that is reserved */
-  umemInfo info = UMEM_INFO_INIT;
-  expect_ok(umem_get_info(&gpu, &info));
+  umemInfo info = info_of(&gpu);
   size_t const sizes[] = {(size_t)info.capacity + 1, (size_t)1 << 40, (size_t)1 << 46};
   open_all(&gpu);
   unsigned long before = fake_cudart_calls_of("page_create");

@@ -10,7 +10,6 @@ static Paged paged;
 enum { page = pagedSize };
 
 static inline int set_up(void **state UNUSED) {
-  umem_thread_clear();
   pool.super.vptr = NULL;
   return paged_ctor(&paged) != umemOK;
 }

@@ -10,7 +10,7 @@ static void grow_in_a_child(void *argument) {
   *done = true;
   pid_t child = fork(); /* here, where a thread is mapping; the child is that thread */
   if (child == 0) return;
-  if (status_of(child)) paged.misuse[0] = '!';
+  if (child_wait(child)) paged.misuse[0] = '!';
 }
 
 PAGES_TEST(a_child_goes_on) {
@@ -66,7 +66,7 @@ PAGES_TEST(a_child_of_a_mapping_process_maps) {
   await(&mapping);
   pid_t child = fork();
   if (child == 0) _exit(child_of_a_mapping_process(kept));
-  int status = status_of(child);
+  int status = child_wait(child);
   __atomic_store_n(&over, true, __ATOMIC_RELEASE);
   join_thread(thread);
   assert_int_equal(status, 0);

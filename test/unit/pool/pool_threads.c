@@ -258,7 +258,7 @@ TEST(a_child_goes_on) {
     uintptr_t adr = new_filled(&random);
     pid_t child = fork();
     if (child == 0) _exit(works_in_child(adr) ? 0 : 1);
-    right = status_of(child) == 0;
+    right = child_wait(child) == 0;
     right = free_filled(adr) && right;
   }
   __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -314,5 +314,5 @@ static void exit_before_a_thread(void) {
 TEST(pools_work_until_the_process_ends) {
   pid_t child = fork();
   if (child == 0) exit_before_a_thread();
-  assert_int_equal(status_of(child), 0);
+  assert_int_equal(child_wait(child), 0);
 }

@@ -36,7 +36,6 @@ static void send_raw(int socket, void const *bytes, size_t nbytes, int const *fd
 static int open_all(void **state UNUSED) {
   umemHost_ctor(&host);
   open_small(&shm, MiB, 64);
-  umem_thread_clear();
   return 0;
 }
 

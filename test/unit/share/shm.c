@@ -326,14 +326,12 @@ TEST_CASE(an_incomplete_block_stays_so_until_it_is_written) {
   void *writer = umem_open(text);
   assert_non_null(writer);
   assert_ok(umemShm_ctor(&reader, own_name("half"), 0));
-  pid_t child = fork();
-  if (!child) {
+  IN_CHILD {
     uintptr_t done = umem_alloc(writer, 100);
     umem_alloc(writer, 200);
     umem_alloc(&reader, 300); /* a context without the option */
-    _exit(umemShm_complete(writer, done + 99) == umemOK ? 0 : 1);
+    EXPECT(umemShm_complete(writer, done + 99) == umemOK);
   }
-  assert_int_equal(child_wait(child), 0);
   umemShm_remove(own_name("half"));
   assert_int_equal(umemShm_blocks(&reader, blocks, 4), 3);
   umemShmHeader *header =
@@ -460,8 +458,7 @@ TEST_CASE(huge_pages_are_there_or_refused) {
   options.pages = umemShmPages2M;
   umemStatusType status = umemShm_ctor_with(&shm, NULL, &options);
   if (status == umemOK) {
-    umemInfo info = UMEM_INFO_INIT;
-    assert_ok(umem_get_info(&shm, &info));
+    umemInfo info = info_of(&shm);
     assert_int_equal(info.page_size, 2 * MiB);
     umem_dtor(&shm);
   } else {

@@ -253,7 +253,6 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
                      {"shm:?size=2M&pages=2M", 2 * MiB},
                      {"shm:?size=1G&pages=1G", 1024 * MiB}};
   for (unsigned i = 0; i < 4; i++) {
-    umemInfo info = UMEM_INFO_INIT;
     struct stat st;
     void *ctx = umem_open(cases[i].name);
     if (!ctx) { /* this machine has none set aside */
@@ -264,7 +263,7 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
       continue;
     }
     uint64_t page = cases[i].page ? cases[i].page : (uint64_t)sysconf(_SC_PAGESIZE);
-    assert_ok(umem_get_info(ctx, &info));
+    umemInfo info = info_of(ctx);
     assert_int_equal(info.page_size, page);
     assert_int_equal(fstat(umemShm_descriptor(ctx), &st), 0);
     if (!cases[i].page) assert_true((uint64_t)st.st_blocks * 512 < MiB / 2); /* sparse */

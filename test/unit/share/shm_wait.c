@@ -4,7 +4,6 @@
 #include "workers.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 
@@ -193,7 +192,6 @@ static void expect_two_seconds(umemShm *ctx) {
 /* Calls that need the tables fail after two seconds; all others do not wait. */
 TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   umemFound found = UMEM_FOUND_INIT;
-  umemInfo info = UMEM_INFO_INIT;
   umemHandle handle;
   char text[512];
   umemHost_ctor(&host);
@@ -203,7 +201,7 @@ TEST_CASE(a_stopped_process_holds_nobody_for_ever) {
   pid_t child = start_and_stop(take_the_lock);
   assert_true(umem_find(adr + 99, &found) && found.adr == adr && found.nbytes == 100);
   assert_false(umem_find_in(&shm, adr + 100, NULL));
-  assert_ok(umem_get_info(&shm, &info));
+  info_of(&shm);
   umem_describe_contexts(text, sizeof text);
   assert_non_null(strstr(text, "Shm 128 bytes"));
   assert_ok(umem_share(&shm, adr, 100, &handle));

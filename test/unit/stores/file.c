@@ -229,10 +229,9 @@ TEST(a_failed_constructor_leaves_an_answering_context) {
 /* ---- questions ---- */
 
 TEST(info_tells_path_and_room) {
-  umemInfo info = UMEM_INFO_INIT;
   make_file(1000);
   open_any(&any, "r");
-  assert_int_equal(umem_get_info(&any, &info), umemOK);
+  umemInfo info = info_of(&any);
   assert_string_equal(info.name, path);
   assert_int_equal(info.capacity, 1000);
   assert_int_equal(info.available, 1000);
@@ -252,11 +251,10 @@ TEST(info_tells_path_and_room) {
 /* Memory that only a descriptor names is on no disk that has a size: it takes what the machine has
  * left. */
 TEST(a_place_without_a_size_has_what_is_left) {
-  umemInfo info = UMEM_INFO_INIT;
   int fd = memfd_create("test", MFD_CLOEXEC);
   assert_true(fd >= 0);
   assert_int_equal(any_adopt(&any, fd), umemOK);
-  assert_int_equal(umem_get_info(&any, &info), umemOK);
+  umemInfo info = info_of(&any);
   assert_true(info.capacity == UMEM_UNKNOWN && info.available < (uint64_t)1 << 60);
 }
 

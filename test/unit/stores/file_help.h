@@ -4,10 +4,6 @@
  * either. The tests name blocks by their offset in the file. */
 #pragma once
 
-#include <dirent.h>
-
-#include "cases.h"
-#include "child.h"
 #include "failures.h"
 #include "temporary.h"
 #include "workers.h"
@@ -201,7 +197,6 @@ static int descriptors_before;
 static inline int set_up(void **state UNUSED) {
   if (!temporary_folder(folder, sizeof folder)) return -1;
   snprintf(path, sizeof path, "%s/a.bin", folder);
-  umem_thread_clear();
   if (umemHost_ctor(&host) != umemOK) return -1;
   descriptors_before = count_descriptors(NULL, NULL);
   return 0;

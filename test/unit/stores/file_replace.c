@@ -100,9 +100,8 @@ TEST(without_a_commit_nothing_happens) {
 
 TEST(the_context_goes_on_after_a_commit) {
   umemFile second;
-  umemInfo info = UMEM_INFO_INIT;
   begin("new");
-  assert_ok(umem_get_info(&file, &info));
+  umemInfo info = info_of(&file);
   assert_string_equal(info.name, path);
   assert_ok(umemFile_commit(&file));
   assert_ok(umem_copy_from(&file, 0, &host, (uintptr_t) "old", 3));
@@ -338,17 +337,9 @@ TEST(not_where_nothing_is_stored) {
 }
 
 TEST(a_childs_destructor_leaves_the_parents_file) {
-  int status;
   write_text("older");
   begin("new");
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (!child) {
-    umem_dtor(&file);
-    _exit(0);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_int_equal(status, 0);
+  IN_CHILD umem_dtor(&file);
   assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   expect_text("new");

@@ -144,11 +144,7 @@ static umemStatusType make(umemHost *ctx, umemHostPolicy policy, umemHostPages p
   return umemHost_ctor_with(ctx, &options);
 }
 
-static uint64_t nodes_of(void *ctx) {
-  umemInfo info = UMEM_INFO_INIT;
-  assert_int_equal(umem_get_info(ctx, &info), umemOK);
-  return info.nodes;
-}
+static uint64_t nodes_of(void *ctx) { return info_of(ctx).nodes; }
 
 /* ---- tests ---- */
 
@@ -165,7 +161,6 @@ TEST_CASE(options_that_choose_nothing_make_a_plain_host) {
   machine.no_policy = ENOSYS;
   assert_true(nodes_of(&plain) == UMEM_UNKNOWN);
   assert_int_equal(umemHost_ctor_with(NULL, NULL), umemValueError);
-  umem_thread_clear();
 }
 
 /* What each policy asks of the kernel: once at construction, and then for each block, in whole
@@ -271,11 +266,10 @@ TEST_CASE(each_step_of_an_allocation_may_fail) {
 
 TEST_CASE(huge_pages_come_from_those_set_aside) {
   umemHost ctx;
-  umemInfo info = UMEM_INFO_INIT;
   play(3);
   machine.set_aside = 6 * MiB;
   assert_int_equal(make(&ctx, umemHostBind, umemHostPages2M, 1), umemOK);
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  umemInfo info = info_of(&ctx);
   assert_int_equal(info.page_size, 2 * MiB);
   assert_int_equal(info.alignment, 2 * MiB);
   uintptr_t adr = umem_alloc(&ctx, 3 * MiB);
@@ -374,13 +368,12 @@ TEST_CASE(each_word_is_the_option_that_it_names) {
       {"host:?policy=interleave&pages=1G", interleave_mode, 15, 1024 * MiB},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    umemInfo info = UMEM_INFO_INIT;
     play(15);
     void *ctx = umem_open(cases[i].name);
     if (!ctx) fail_msg("%s: %s", cases[i].name, umem_thread_message());
     assert_int_equal(machine.calls[0].mode, cases[i].mode);
     assert_int_equal(machine.calls[0].nodes, cases[i].nodes);
-    assert_int_equal(umem_get_info(ctx, &info), umemOK);
+    umemInfo info = info_of(ctx);
     assert_int_equal(info.page_size, cases[i].page ? cases[i].page : (size_t)sysconf(_SC_PAGESIZE));
     umem_close(ctx);
   }
@@ -419,7 +412,6 @@ TEST_CASE(pages_are_where_they_were_asked_for) {
   block[0] = 1;
   assert_int_equal(umemHost_node(&ctx, (uintptr_t)block + 1, &node), umemOK);
   assert_true(node >= 0 && UINT64_C(1) << node == last);
-  umemInfo info = UMEM_INFO_INIT;
-  assert_int_equal(umem_get_info(&ctx, &info), umemOK);
+  umemInfo info = info_of(&ctx);
   assert_true(info.nodes == last && info.capacity >= 16 * MiB && info.available <= info.capacity);
 }

@@ -17,7 +17,6 @@ static int begin_small(void **state UNUSED) {
   assert_int_equal(info.available, 32 * MiB);
   forgotten = umem_alloc(&host, 64 * MiB); /* more than any answer that is remembered */
   if (forgotten) umem_free(&host, (uintptr_t)forgotten);
-  umem_thread_clear();
   return 0;
 }
 
@@ -99,11 +98,10 @@ static off_t blocks_of(int fd) {
 /* Before, the kernel ended a process. */
 SMALL(a_descriptor_of_memory) {
   for (kind = kindFile; kind <= kindMMap; kind++) {
-    umemInfo info = UMEM_INFO_INIT;
     int fd = memfd_create("umem-test", MFD_CLOEXEC);
     assert_true(fd >= 0);
     assert_int_equal(any_adopt(&any, fd), umemOK);
-    assert_int_equal(umem_get_info(&any, &info), umemOK);
+    umemInfo info = info_of(&any);
     assert_true(info.available == 48 * MiB && info.capacity == UMEM_UNKNOWN);
     uintptr_t some = umem_alloc(&any, 8 * MiB);
     assert_true(some != umem_null(&any));

@@ -391,7 +391,6 @@ LOG_TEST(a_log_is_opened_by_name) {
   assert_int_equal(trace.header.capacity, 256);
   assert_string_equal(trace.contexts[1].name, "Limit over Host");
   assert_null(umem_open("log+host:")); /* the file must be named */
-  umem_thread_clear();
 }
 
 LOG_TEST(a_log_has_room_for_255_contexts) {

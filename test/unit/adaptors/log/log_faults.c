@@ -6,7 +6,6 @@
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include "child.h"
 #include "descriptors.h"
 #include "wrap.h"
 

@@ -5,8 +5,6 @@
 
 #include <sys/resource.h>
 
-#include "child.h"
-
 static umemLog shared;
 
 /* ---- killed ---- */

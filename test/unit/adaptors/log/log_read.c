@@ -40,7 +40,6 @@ static int write_log(void **state) {
     umem_free(&one, a);
   }
   umem_clear_status(&one), umem_clear_status(&limit);
-  umem_thread_clear();
   umem_dtor(&two), umem_dtor(&one), umem_dtor(&limit);
   load();
   return 0;
