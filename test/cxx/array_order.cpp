@@ -5,7 +5,6 @@
 
 #include <umem/adaptors.hpp>
 #include <umem/fill_ghosts.hpp>
-#include <umem/npy.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>

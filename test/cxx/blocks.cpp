@@ -217,14 +217,9 @@ TEST(Blocks, throw_failures_of_reading_and_writing) {
         number++;
       }
     };
-    try {
-      loop();
-      FAIL();
-    } catch (umem::io_error const &failure) {
-      std::string words = writes ? "umemBlocks_next: writing block 4 of 10 (rows 40 to 49)"
-                                 : "umemBlocks_next: reading block 4 of 10 (rows 40 to 49)";
-      EXPECT_EQ(std::string(failure.what()).substr(0, words.size()), words);
-    }
+    expect_words(thrown_by<umem::io_error>(loop),
+                 writes ? "umemBlocks_next: writing block 4 of 10 (rows 40 to 49)"
+                        : "umemBlocks_next: reading block 4 of 10 (rows 40 to 49)");
     EXPECT_LT(number, 10);
     umem_clear_status(fault.c_context());
     umem_clear_status(fault.upstream().c_context());

@@ -4,9 +4,6 @@
 
 #include <umem/view.hpp>
 
-#include <cstdio>
-#include <cstdlib>
-
 #if !UMEM_CHECKS
 #error "this test needs UMEM_CHECKS"
 #endif

@@ -4,7 +4,6 @@
 #include "child.hpp"
 
 #include <csignal>
-#include <cstdio>
 
 /* Whether an access ends the program, with the line on stderr that says so. */
 static bool aborts(Access access) {

@@ -322,12 +322,7 @@ struct FailingHandle : Context {
 };
 
 TEST(Handle, throws_where_construction_fails) {
-  try {
-    FailingHandle handle;
-    FAIL();
-  } catch (umem::io_error const &error) {
-    EXPECT_STREQ(error.what(), "cannot open");
-  }
+  EXPECT_EQ(thrown_by<umem::io_error>([] { FailingHandle(); }), "cannot open");
 }
 
 /* A context from outside of umem that neither sets nor takes back. */
@@ -366,12 +361,8 @@ struct BrokenHandle : Context {
 
 TEST(Handle, tells_why_it_cannot_zero_though_the_free_fails_too) {
   BrokenHandle handle;
-  try {
-    handle.allocate_zeroed(8, 64);
-    FAIL();
-  } catch (umem::io_error const &error) {
-    EXPECT_STREQ(error.what(), "umem_set: cannot set");
-  }
+  EXPECT_EQ(thrown_by<umem::io_error>([&] { handle.allocate_zeroed(8, 64); }),
+            "umem_set: cannot set");
   EXPECT_NE(std::strstr(umem_get_message(handle.c_context()), "cannot free"), nullptr)
       << "it was tried, and the context knows";
   EXPECT_EQ(umem_thread_status(), umemOK);

@@ -1,6 +1,5 @@
 /* debuggers.cpp - what debuggers.py looks at in GDB, where stop() is called. */
 #include <umem.hpp>
-#include <umem/elements.hpp>
 
 void stop();
 void stop() {}

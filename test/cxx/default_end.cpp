@@ -4,8 +4,6 @@
 
 #include <umem/open.hpp>
 
-#include <unistd.h>
-
 #include "../temporary.h"
 
 namespace {

@@ -22,11 +22,7 @@ template <class Exception, class Standard> void expect(umemStatusType status, ch
     EXPECT_STREQ(caught.what(), message);
     EXPECT_EQ(caught.status(), status);
   }
-  try {
-    umem::raise(status, message);
-  } catch (Standard const &caught) {
-    EXPECT_STREQ(caught.what(), message);
-  }
+  EXPECT_EQ(thrown_by<Standard>([&] { umem::raise(status, message); }), message);
   try {
     umem::raise(status, message);
   } catch (umem::error const &caught) {
@@ -73,18 +69,12 @@ TEST(Error, has_one_for_every_status) {
 TEST(Error, shows_names_without_control_characters) {
   std::string const name = "no\x1b[2J\n\xc2\x9b\xc3\xa9";
   std::string const shown = "no\\x1b[2J\\x0a\\xc2\\x9b\xc3\xa9";
-  try {
-    umem::detail::raise_text(umemIOError, "\"%s\"", name.c_str());
-  } catch (umem::io_error const &why) {
-    EXPECT_STREQ(why.message(), ("\"" + shown + "\"").c_str());
-  }
-  try {
-    umem::load_npy<double, 1>("/nonexistent/" + name);
-    ADD_FAILURE();
-  } catch (umem::io_error const &why) {
-    EXPECT_NE(std::string(why.what()).find(shown), std::string::npos) << why.what();
-    EXPECT_EQ(std::string(why.what()).find('\x1b'), std::string::npos);
-  }
+  EXPECT_EQ(thrown_by([&] { umem::detail::raise_text(umemIOError, "\"%s\"", name.c_str()); }),
+            "\"" + shown + "\"");
+  std::string const why =
+      thrown_by<umem::io_error>([&] { umem::load_npy<double, 1>("/nonexistent/" + name); });
+  expect_words(why, shown);
+  EXPECT_EQ(why.find('\x1b'), std::string::npos);
 }
 
 TEST(Error, of_no_failure_is_a_contradiction_of_umem) {
@@ -107,14 +97,10 @@ TEST(Error, keeps_its_message_when_copied) {
 }
 
 TEST(Error, takes_the_place_of_the_record_of_the_thread) {
-  try {
-    umem::Host().allocate(8, 3);
-    FAIL() << "an alignment of 3";
-  } catch (umem::value_error const &error) {
-    EXPECT_STREQ(error.what(), "umem_aligned_alloc: alignment 3 is not a power of two");
-    EXPECT_EQ(umem_thread_status(), umemOK);
-    EXPECT_STREQ(umem_thread_message(), "");
-  }
+  EXPECT_EQ(thrown_by<umem::value_error>([] { umem::Host().allocate(8, 3); }),
+            "umem_aligned_alloc: alignment 3 is not a power of two");
+  EXPECT_EQ(umem_thread_status(), umemOK);
+  EXPECT_STREQ(umem_thread_message(), "");
 }
 
 } // namespace

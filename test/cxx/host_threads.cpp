@@ -280,15 +280,12 @@ TEST_F(HostThreads, HandOnWhatTheLowestChunkThrows) {
       umem_set_threads(threads);
       threads_fail.from(refused);
       std::vector<std::atomic<int>> done(most);
-      try {
-        umem::detail::on_threads(most, [&](index_t n) {
-          done[static_cast<std::size_t>(n)]++;
-          if (n >= 1) throw std::runtime_error("from " + std::to_string(n));
-        });
-        ADD_FAILURE();
-      } catch (std::runtime_error const &thrown) {
-        EXPECT_STREQ(thrown.what(), "from 1");
-      }
+      auto const work = [&](index_t n) {
+        done[static_cast<std::size_t>(n)]++;
+        if (n >= 1) throw std::runtime_error("from " + std::to_string(n));
+      };
+      EXPECT_EQ(thrown_by<std::runtime_error>([&] { umem::detail::on_threads(most, work); }),
+                "from 1");
       for (auto const &times : done) EXPECT_EQ(times, 1);
       threads_fail.never();
     }

@@ -5,13 +5,9 @@
 #include "kernels_functors.hpp"
 
 #include <umem.hpp>
-#include <umem/convert.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
 
 #include <cmath>
 #include <cstdint>

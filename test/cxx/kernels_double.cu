@@ -5,13 +5,10 @@
  *
  * Exit code: 0; 1 when something is wrong. */
 #include <umem.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #ifndef FEW_LOOPS /* nvcc spends most of its time on these */
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
 #endif
 
 #include <cstdint>

@@ -3,7 +3,6 @@
 #include "kernels.hpp"
 #include "kernels_functors.hpp"
 
-#include <umem/indexer.hpp>
 #include <umem/sweep.hpp>
 
 namespace {
@@ -348,14 +347,12 @@ TEST(Ranges, ThatLeaveTheViewAreRefused) {
 
 TEST(Threads, HandOnWhatIsThrown) {
   for (unsigned threads : {1u, 4u}) {
-    try {
+    auto const loop = [&] {
       umem::for_each_index(umem::on_host_threads(threads), umem::Extents<1>(1000), [](index_t i) {
         if (i >= 10) throw std::runtime_error("from " + std::to_string(i));
       });
-      ADD_FAILURE();
-    } catch (std::runtime_error const &thrown) {
-      EXPECT_STREQ(thrown.what(), "from 10"); /* that of the first part */
-    }
+    };
+    EXPECT_EQ(thrown_by<std::runtime_error>(loop), "from 10"); /* that of the first part */
   }
 }
 

@@ -5,7 +5,6 @@
  * Exit code: 0; 1 when a result is wrong or a call failed; 77 without a GPU. */
 #include <umem.hpp>
 #include <umem/exchange.hpp>
-#include <umem/fill.hpp>
 #include <umem/fill_ghosts.hpp>
 #include <umem/reductions.hpp>
 #include <umem/reductions_along.hpp>

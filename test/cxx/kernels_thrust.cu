@@ -3,7 +3,6 @@
  * Exit code: 0; 77 without a GPU; 1 when something is wrong. */
 #define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE /* up to CCCL 3.0 */
 #include <umem.hpp>
-#include <umem/elements.hpp>
 #include <umem/pool.hpp>
 #include <umem/with/cuda_resource.hpp>
 #include <umem/with/thrust.hpp>

@@ -6,14 +6,10 @@
 #include <umem/adaptors.hpp>
 #include <umem/open.hpp>
 
-#include <atomic>
-#include <chrono>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace {

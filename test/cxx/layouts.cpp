@@ -1,8 +1,6 @@
 /* layouts.cpp - views whose type knows strides and extents. */
 #include "typed.hpp"
 
-#include <umem/layout.hpp>
-
 using umem::ColumnMajor, umem::dynamic, umem::FixedExtents, umem::FixedStrides, umem::RowMajor,
     umem::Strided, umem::UnitStride;
 using umem::full_extent, umem::index_t, umem::range;

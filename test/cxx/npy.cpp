@@ -255,15 +255,11 @@ TEST_F(Npy, writes_zeros_as_padding_of_large_arrays) {
 template <class Error> std::string refusal_of(std::string const &bytes) {
   TempFile file;
   write_bytes(file.path, bytes);
-  try {
-    load_npy<std::int32_t, 2>(file.path);
-  } catch (Error const &error) {
-    umem_thread_clear();
-    std::string start = "\"" + std::string(file.path) + "\": ", text = error.message();
-    EXPECT_EQ(text.substr(0, start.size()), start);
-    return text.substr(start.size());
-  }
-  return "nothing is refused";
+  std::string const start = "\"" + std::string(file.path) + "\": ",
+                    text = thrown_by<Error>([&] { load_npy<std::int32_t, 2>(file.path); });
+  umem_thread_clear();
+  EXPECT_EQ(text.substr(0, start.size()), start);
+  return text.empty() ? "nothing is refused" : text.substr(start.size());
 }
 
 std::string refused_text(std::string const &text) {
@@ -312,8 +308,7 @@ TEST_P(NpyTest, writes_fortran_order_as_numpy_does) {
   number(array);
   save_npy(file.path, array.part().transpose());
   EXPECT_EQ(bytes_of(file.path).substr(128), numbers<std::int32_t>(6)) << "no element moves";
-  EXPECT_NE(bytes_of(file.path).find("'fortran_order': True, 'shape': (2, 3), }"),
-            std::string::npos);
+  expect_words(bytes_of(file.path), "'fortran_order': True, 'shape': (2, 3), }");
   auto back = load_npy<std::int32_t, 2>(file.path, place);
   EXPECT_EQ(memory_of(back), (std::vector<std::int32_t>{1, 3, 5, 2, 4, 6}));
 }
@@ -359,16 +354,10 @@ TEST_P(NpyTest, that_does_not_fit_leaves_the_elements_alone) {
   auto array = Array<std::int32_t, 2>::full({3, 2}, -1, place);
   auto const refusal = [&](std::string const &bytes) {
     write_bytes(file.path, bytes);
-    std::string said;
-    try {
-      umem::load_npy_into(file.path, array);
-    } catch (umem::error const &error) {
-      said = error.message();
-      said = said.substr(said.find("\": ") + 3);
-    }
+    std::string const said = thrown_by([&] { umem::load_npy_into(file.path, array); });
     umem_thread_clear();
     EXPECT_EQ(memory_of(array), std::vector<std::int32_t>(6, -1));
-    return said;
+    return said.substr(said.find("\": ") + 3);
   };
   std::string const six = numbers<std::int32_t>(6);
   EXPECT_EQ(refusal(file_of(1, dictionary("<i4", "False", "(2, 3)"), six)),

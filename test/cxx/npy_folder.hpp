@@ -6,10 +6,7 @@
 
 #include <umem/npy.hpp>
 
-#include <dirent.h>
 #include <set>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* Its name, in $TMPDIR or /tmp; removed with the files in it, which are no folders. */
 class Folder {

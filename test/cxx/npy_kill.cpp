@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <csignal>
 #include <elf.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>

@@ -4,9 +4,7 @@
 #include "npy_folder.hpp"
 
 #include <umem/adaptors.hpp>
-#include <umem/npy.hpp>
 
-#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -34,17 +32,9 @@ unsigned mode_of(std::string const &path) { return about(path).st_mode & 07777u;
 /* What the exception of a save says. */
 template <class Error = umem::io_error>
 std::string refusal(std::string const &path, Array<double, 1> const &array = full_of(2)) {
-  try {
-    save_npy(path, array);
-  } catch (Error const &error) {
-    umem_thread_clear();
-    return error.message();
-  }
-  return "nothing is refused";
-}
-
-void expect_words(std::string const &text, std::string const &words) {
-  EXPECT_NE(text.find(words), std::string::npos) << text;
+  std::string const text = thrown_by<Error>([&] { save_npy(path, array); });
+  umem_thread_clear();
+  return text;
 }
 
 /* Runs f in a child, which must end with status 0. */

@@ -99,12 +99,7 @@ TEST(RetryOnHostTest, may_fail_itself) {
     umem::Buffer buffer(limit, 102); /* throws */
     return true;
   });
-  try {
-    umem::Buffer buffer(retry, 101);
-    ADD_FAILURE() << "there is no room";
-  } catch (umem::memory_error const &error) {
-    EXPECT_NE(std::string(error.what()).find("102"), std::string::npos) << error.what();
-  }
+  expect_words(thrown_by<umem::memory_error>([&] { umem::Buffer(retry, 101); }), "102");
 }
 
 /* Under a pool, which holds what its upstream refuses and then asks for less. */
@@ -113,11 +108,8 @@ TEST(RetryOnHostTest, may_handle_its_own_failures) {
   unsigned caught = 0, calls = 0;
   umem::Pool pool{umem::Retry(limit, [&](RetryRequest const &request) -> bool {
     calls++;
-    try {
-      umem::Buffer buffer(limit, 102);
-    } catch (umem::memory_error const &error) {
-      caught += std::string(error.what()).find("102") != std::string::npos;
-    }
+    std::string const said = thrown_by<umem::memory_error>([&] { umem::Buffer(limit, 102); });
+    caught += said.find("102") != std::string::npos;
     throw Mine{request.attempt};
   })};
   EXPECT_THROW(umem::Buffer(pool, 8), Mine);

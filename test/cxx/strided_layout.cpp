@@ -24,16 +24,6 @@ template <class T, int N> std::vector<int> elements_of(View<T, N> const &view) {
   return values;
 }
 
-/* "" or what f throws. */
-template <class F> std::string thrown_by(F const &f) {
-  try {
-    f();
-  } catch (umem::error const &error) {
-    return std::to_string(error.status()) + " " + error.message();
-  }
-  return "";
-}
-
 struct Tally {
   int good = 0, refused = 0;
 };

@@ -33,3 +33,18 @@ using umem::Array;
 using umem::Extents;
 using umem::Side;
 using umem::View;
+
+/* The message of what f throws, which must be an Error; "" if it throws nothing. */
+template <class Error = umem::error, class F> std::string thrown_by(F const &f) {
+  try {
+    f();
+  } catch (Error const &error) {
+    return error.what();
+  }
+  return "";
+}
+
+/* That a text contains these words. */
+inline void expect_words(std::string const &text, std::string const &words) {
+  EXPECT_NE(text.find(words), std::string::npos) << "no \"" << words << "\" in \"" << text << '"';
+}

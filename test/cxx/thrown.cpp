@@ -5,8 +5,6 @@
 #include <umem/open.hpp>
 
 #include <csignal>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "../temporary.h"
 

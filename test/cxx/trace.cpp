@@ -1,6 +1,4 @@
 /* trace.cpp - loops and transfers as ranges for a profiler, in a program that defines UMEM_NVTX. */
-#include <umem.hpp>
-#include <umem/convert.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
@@ -8,12 +6,6 @@
 #include "places.h"
 
 #include <nvtx3/nvToolsExt.h>
-
-#include <gtest/gtest.h>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 nvtxDomain &the_domain() {
   static nvtxDomain domain;

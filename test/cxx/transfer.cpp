@@ -6,10 +6,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <cmath>
-#include <thread>
-#include <vector>
-
 namespace {
 
 using umem::Transfer;

@@ -84,11 +84,4 @@ template <int N, class F> decltype(auto) call_with(F const &f, umem::Extents<N> 
 
 /* That the statement throws type with exactly this message. */
 #define EXPECT_THROWS(statement, type, text)                                                       \
-  do {                                                                                             \
-    try {                                                                                          \
-      statement;                                                                                   \
-      ADD_FAILURE() << "nothing is thrown by " #statement;                                         \
-    } catch (type const &thrown) {                                                                 \
-      EXPECT_STREQ(thrown.what(), text);                                                           \
-    }                                                                                              \
-  } while (0)
+  EXPECT_EQ(thrown_by<type>([&] { statement; }), text) << "is thrown by " #statement

@@ -47,12 +47,8 @@ TEST_P(VectorTest, refuses_elements_beyond_its_end) {
   auto vector = Vector<int>::zeroed(place, 3);
   EXPECT_THROW(vector.get(3), umem::index_error);
   EXPECT_THROW(vector.set(3, 1), std::out_of_range);
-  try {
-    vector.get(static_cast<std::size_t>(-1));
-    ADD_FAILURE();
-  } catch (umem::index_error const &error) {
-    EXPECT_EQ(error.what(), "index " + std::to_string(SIZE_MAX) + " of a vector of 3 elements");
-  }
+  EXPECT_EQ(thrown_by<umem::index_error>([&] { vector.get(static_cast<std::size_t>(-1)); }),
+            "index " + std::to_string(SIZE_MAX) + " of a vector of 3 elements");
   EXPECT_EQ(vector.to_vector(), std::vector<int>(3));
 }
 

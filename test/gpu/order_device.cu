@@ -2,13 +2,10 @@
  * context: no GPU but the one that the program names. Where there are two, that is the second. The
  * program is the first to use CUDA in its process. */
 #include <umem.hpp>
-#include <umem/fill.hpp>
-#include <umem/for_each.hpp>
 #include <umem/pool.hpp>
 #include <umem/reduce.hpp>
 #include <umem/reduce_along.hpp>
 #include <umem/sweep.hpp>
-#include <umem/transform.hpp>
 
 #include <cstdio>
 #include <cuda.h>

@@ -5,7 +5,6 @@
 #include <umem/adaptors.hpp>
 
 #include <cuda.h>
-#include <functional>
 #include <thread>
 
 namespace {
