@@ -19,3 +19,11 @@ static inline size_t below(uint64_t *state, size_t n) { return (size_t)(random64
 static inline size_t random_size(uint64_t *state, unsigned bits) {
   return 1 + below(state, (size_t)1 << below(state, bits + 1));
 }
+
+/* For tests against a model: fails with what repeats the run. */
+#define check_operation(condition, seed, operation)                                                \
+  do {                                                                                             \
+    if (!(condition))                                                                              \
+      fail_msg("seed %ju, operation %ju: %s (%s)", (uintmax_t)(seed), (uintmax_t)(operation),      \
+               #condition, umem_thread_message());                                                 \
+  } while (0)

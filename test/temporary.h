@@ -136,3 +136,32 @@ static inline bool temporary_write(char const *folder, char const *name, char co
   bool written = file && fputs(text, file) >= 0;
   return file && fclose(file) == 0 && written;
 }
+
+/* How many files and folders of a folder have names that begin so, without "." and "..". */
+static inline int count_entries(char const *folder, char const *beginning) {
+  int count = 0;
+  DIR *opened = opendir(folder);
+  if (!opened) perror(folder), abort();
+  for (struct dirent const *entry; (entry = readdir(opened));)
+    count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+             !strncmp(entry->d_name, beginning, strlen(beginning));
+  closedir(opened);
+  return count;
+}
+
+#ifdef O_DIRECT
+/* Whether the file system of a file does direct I/O. */
+static inline bool is_direct(char const *path) {
+  int fd = open(path, O_RDONLY | O_DIRECT);
+  return fd >= 0 && close(fd) == 0;
+}
+
+/* Whether that of temporary files does. Without, cuFile registers no file of it. */
+static inline bool has_direct(void) {
+  char path[256];
+  int fd = temporary_file(path, sizeof path);
+  bool direct = fd >= 0 && close(fd) == 0 && is_direct(path);
+  unlink(path);
+  return direct;
+}
+#endif

@@ -20,6 +20,8 @@
 #include <umem/copy.h>
 #include <umem/memory.h>
 
+#include "scoped.h"
+
 struct umemVtbl {
   void (*dtor)(umemVirtual *ctx);
   bool (*is_same_device)(umemVirtual *ctx, umemVirtual *other);
@@ -121,35 +123,35 @@ static struct umemVtbl const *table_at_the_edge(Old *old, size_t table_size) {
   return memcpy(old->page + page - table_size, &methods, sizeof methods);
 }
 
-/* As a program compiled against the first header: no size was named. */
-static void open_old(Old *old) {
-  memset(old, 0, sizeof *old);
-  assert_int_equal(umemHost_ctor(&old->host), umemOK);
-  umemVirtual_ctor(&old->super, &old->host);
-  old->super.vptr = table_at_the_edge(old, sizeof methods);
+static Old old;
+
+/* As a program compiled against a header with this many methods; 0: the first one, which names no
+ * size. */
+static void open_with(size_t count) {
+  old = (Old){.dtors = 0};
+  assert_int_equal(umemHost_ctor(&old.host), umemOK);
+  if (count)
+    umemVirtual_ctor_sized(&old.super, &old.host, count * method_size);
+  else
+    umemVirtual_ctor(&old.super, &old.host);
+  old.super.vptr = table_at_the_edge(&old, count ? count * method_size : sizeof methods);
 }
 
-/* As a program compiled against a header with this many methods. */
-static void open_with(Old *old, size_t count) {
-  memset(old, 0, sizeof *old);
-  assert_int_equal(umemHost_ctor(&old->host), umemOK);
-  umemVirtual_ctor_sized(&old->super, &old->host, count * method_size);
-  old->super.vptr = table_at_the_edge(old, count * method_size);
+static int open_old(void **state UNUSED) {
+  open_with(0);
+  return 0;
 }
 
-static void close_old(Old *old) {
-  umem_dtor(&old->super);
-  assert_int_equal(old->dtors, 1);
-  umem_dtor(&old->host);
-  assert_int_equal(munmap(old->page, 2 * (size_t)sysconf(_SC_PAGESIZE)), 0);
+static int close_old(void **state UNUSED) {
+  umem_dtor(&old.super);
+  assert_int_equal(old.dtors, 1);
+  umem_dtor(&old.host);
+  return munmap(old.page, 2 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* ---- tests ---- */
 
-static void allocates_sets_and_frees(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void allocates_sets_and_frees(void **state UNUSED) {
   uintptr_t adr = umem_calloc(&old, 10, 10);
   assert_int_not_equal(adr, umem_null(&old));
   for (int i = 0; i < 100; i++) assert_int_equal(pointer(adr)[i], 0);
@@ -158,13 +160,9 @@ static void allocates_sets_and_frees(void **state) {
   assert_int_equal(pointer(adr)[50], 7);
   umem_free(&old, adr);
   assert_true(umem_is_ok(&old));
-  close_old(&old);
 }
 
-static void aligns(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void aligns(void **state UNUSED) {
   for (size_t alignment = 1; alignment <= 65536; alignment *= 2) {
     uintptr_t adr = umem_aligned_alloc(&old, alignment, 100);
     assert_int_not_equal(adr, umem_null(&old));
@@ -174,13 +172,9 @@ static void aligns(void **state) {
     umem_aligned_free(&old, adr);
   }
   assert_true(umem_is_ok(&old));
-  close_old(&old);
 }
 
-static void copies_to_host_and_back_and_to_itself(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void copies_to_host_and_back_and_to_itself(void **state UNUSED) {
   char text[] = "the same bytes", back[sizeof text] = "";
   uintptr_t one = umem_alloc(&old, sizeof text), two = umem_alloc(&old, sizeof text);
   assert_int_equal(umem_copy_to(&old.host, (uintptr_t)text, &old, one, sizeof text), umemOK);
@@ -190,13 +184,9 @@ static void copies_to_host_and_back_and_to_itself(void **state) {
   umem_free(&old, one);
   umem_free(&old, two);
   assert_true(umem_is_ok(&old));
-  close_old(&old);
 }
 
-static void copies_strided(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void copies_strided(void **state UNUSED) {
   char letters[] = "a-b-c-d-", picked[5] = "";
   uintptr_t adr = umem_alloc(&old, sizeof letters);
   assert_int_equal(umem_copy_to(&old.host, (uintptr_t)letters, &old, adr, sizeof letters), umemOK);
@@ -208,13 +198,9 @@ static void copies_strided(void **state) {
   assert_int_equal(umem_copy_strided(&old, adr, &old.host, (uintptr_t)picked, &layout), umemOK);
   assert_string_equal(picked, "abcd");
   umem_free(&old, adr);
-  close_old(&old);
 }
 
-static void connects_and_syncs(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void connects_and_syncs(void **state UNUSED) {
   uintptr_t adr = umem_calloc(&old, 1, 100);
   uintptr_t host_adr = umem_connect(&old, adr, 100, &old.host, 64);
   assert_int_not_equal(host_adr, 0);
@@ -223,41 +209,31 @@ static void connects_and_syncs(void **state) {
   assert_int_equal(pointer(adr)[99], 5);
   assert_int_equal(umem_disconnect(&old, adr, &old.host, host_adr, 64), umemOK);
   umem_free(&old, adr);
-  close_old(&old);
 }
 
-static void expect_defaults(Old *old) {
+static void expect_defaults(void) {
   umemInfo info = UMEM_INFO_INIT;
-  assert_int_equal(umem_synchronize(old), umemOK);
-  assert_int_equal(umem_wait(old, &old->host), umemOK);
-  assert_int_equal(umem_wait(&old->host, old), umemOK);
-  assert_int_equal(umem_flush(old), umemOK);
-  assert_int_equal(umem_trim(old, 0), umemOK);
-  assert_int_equal(umem_get_info(old, &info), umemOK);
+  assert_int_equal(umem_synchronize(&old), umemOK);
+  assert_int_equal(umem_wait(&old, &old.host), umemOK);
+  assert_int_equal(umem_wait(&old.host, &old), umemOK);
+  assert_int_equal(umem_flush(&old), umemOK);
+  assert_int_equal(umem_trim(&old, 0), umemOK);
+  assert_int_equal(umem_get_info(&old, &info), umemOK);
   assert_true(info.capacity == UMEM_UNKNOWN);
-  uintptr_t adr = umem_realloc(old, umem_null(old), 0, 10);
-  assert_int_equal(umem_set(old, adr, 9, 10), umemOK);
-  adr = umem_realloc(old, adr, 10, 1000);
+  uintptr_t adr = umem_realloc(&old, umem_null(&old), 0, 10);
+  assert_int_equal(umem_set(&old, adr, 9, 10), umemOK);
+  adr = umem_realloc(&old, adr, 10, 1000);
   assert_int_equal(pointer(adr)[9], 9);
-  umem_free(old, adr);
-  assert_false(umem_is_same_device(old, &old->host));
-  assert_true(umem_is_ok(old));
+  umem_free(&old, adr);
+  assert_false(umem_is_same_device(&old, &old.host));
+  assert_true(umem_is_ok(&old));
 }
 
-static void later_methods_have_their_defaults(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
-  expect_defaults(&old);
-  close_old(&old);
-}
+static void later_methods_have_their_defaults(void **state UNUSED) { expect_defaults(); }
 
 /* What is no block is refused by the default before its bytes are read, where addresses are
  * pointers. */
-static void resizing_what_is_no_block_is_refused(void **state) {
-  (void)state;
-  Old old;
-  open_old(&old);
+static void resizing_what_is_no_block_is_refused(void **state UNUSED) {
   uintptr_t adr = umem_alloc(&old, 100);
   assert_int_equal(umem_set(&old, adr, 3, 100), umemOK);
   old.super.capabilities |= umemCpuReadable; /* of a 11-method binary that says so */
@@ -271,29 +247,28 @@ static void resizing_what_is_no_block_is_refused(void **state) {
   adr = umem_realloc(&old, adr, 100, 200);
   assert_int_equal(pointer(adr)[99], 3);
   umem_free(&old, adr);
-  close_old(&old);
 }
 
 /* Of every length between the first header's and one that is newer than this library. */
-static void tables_of_other_lengths(void **state) {
-  (void)state;
+static void tables_of_other_lengths(void **state UNUSED) {
   for (size_t count = first_methods; count < 3 * first_methods; count++) {
-    Old old;
-    open_with(&old, count);
-    expect_defaults(&old);
-    close_old(&old);
+    open_with(count);
+    expect_defaults();
+    close_old(NULL);
   }
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_old, close_old)
+
 int main(void) {
   struct CMUnitTest const tests[] = {
-      cmocka_unit_test(allocates_sets_and_frees),
-      cmocka_unit_test(aligns),
-      cmocka_unit_test(copies_to_host_and_back_and_to_itself),
-      cmocka_unit_test(copies_strided),
-      cmocka_unit_test(connects_and_syncs),
-      cmocka_unit_test(later_methods_have_their_defaults),
-      cmocka_unit_test(resizing_what_is_no_block_is_refused),
+      TEST(allocates_sets_and_frees),
+      TEST(aligns),
+      TEST(copies_to_host_and_back_and_to_itself),
+      TEST(copies_strided),
+      TEST(connects_and_syncs),
+      TEST(later_methods_have_their_defaults),
+      TEST(resizing_what_is_no_block_is_refused),
       cmocka_unit_test(tables_of_other_lengths),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

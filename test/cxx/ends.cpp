@@ -244,6 +244,20 @@ void fill_disk(umem::Fault const &place) {
   place.set_plan(plan);
 }
 
+/* That the child prints one line with these words, and nothing if there is a failure hook. */
+template <class F>
+void expect_one_line(F const &lose, int status, std::vector<char const *> const &words) {
+  Child const child = in_child(lose),
+              hooked = in_child([&] {
+                umem_set_failure_hook([](void *, umemStatusType, char const *, void *) {}, nullptr);
+                return lose();
+              });
+  EXPECT_TRUE(child.exits_with(status)) << child.status;
+  for (char const *part : words) EXPECT_TRUE(child.says(part)) << child.said;
+  EXPECT_EQ(std::count(child.said.begin(), child.said.end(), '\n'), 1) << child.said;
+  EXPECT_TRUE(hooked.exits_with(status) && hooked.said.empty()) << hooked.said;
+}
+
 TEST(Loss, a_destructor_that_cannot_write_back_prints_one_line) {
   auto const lose = [] {
     NewFile file;
@@ -253,15 +267,7 @@ TEST(Loss, a_destructor_that_cannot_write_back_prints_one_line) {
     fill_disk(place);
     return 0;
   };
-  Child const child = in_child(lose);
-  EXPECT_TRUE(child.exits_with(0));
-  EXPECT_TRUE(child.says("umem: umem::Array lost newer elements of its host side: ")) << child.said;
-  EXPECT_EQ(std::count(child.said.begin(), child.said.end(), '\n'), 1) << child.said;
-  Child const hooked = in_child([&] {
-    umem_set_failure_hook([](void *, umemStatusType, char const *, void *) {}, nullptr);
-    return lose();
-  });
-  EXPECT_TRUE(hooked.exits_with(0) && hooked.said.empty()) << hooked.said;
+  expect_one_line(lose, 0, {"umem: umem::Array lost newer elements of its host side: "});
 }
 
 TEST(Loss, what_is_deallocated_is_not_written_back) {
@@ -299,16 +305,7 @@ TEST(Loss, blocks_that_cannot_be_written_at_their_end_print_one_line) {
       if (block.number() == 1) break;
     return static_cast<int>(place.failures());
   };
-  Child const child = in_child(lose);
-  EXPECT_TRUE(child.exits_with(1)) << child.status;
-  EXPECT_TRUE(child.says("umem: umem::blocks: ")) << child.said;
-  EXPECT_TRUE(child.says("writing block 0 of 4 (rows 0 to 9)")) << child.said;
-  EXPECT_EQ(std::count(child.said.begin(), child.said.end(), '\n'), 1) << child.said;
-  Child const hooked = in_child([&] {
-    umem_set_failure_hook([](void *, umemStatusType, char const *, void *) {}, nullptr);
-    return lose();
-  });
-  EXPECT_TRUE(hooked.exits_with(1) && hooked.said.empty()) << hooked.said;
+  expect_one_line(lose, 1, {"umem: umem::blocks: ", "writing block 0 of 4 (rows 0 to 9)"});
 }
 
 /* A loop that nothing fails, or whose failure was thrown, ends without a word. */

@@ -141,16 +141,11 @@ int cudart_leave(int error) {
 
 /* ---- failures ---- */
 
-void fake_cudart_fail(unsigned long nth, int error) {
-  LOCKED(cudart_mutex());
-  Plan *plan = &gate.plans[0];
-  plan->fail_at = nth ? plan->calls + nth : 0;
-  plan->error = error;
-}
+void fake_cudart_fail(unsigned long nth, int error) { fake_cudart_fail_in(NULL, nth, error); }
 
 void fake_cudart_fail_in(char const *function, unsigned long nth, int error) {
   LOCKED(cudart_mutex());
-  Plan *plan = plan_of(function);
+  Plan *plan = function ? plan_of(function) : &gate.plans[0];
   plan->fail_at = nth ? plan->calls + nth : 0;
   plan->error = error;
 }

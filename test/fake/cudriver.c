@@ -315,41 +315,27 @@ static void const *address_of(int type, void const *host, umemCuAddress device) 
   return type == umemCuHost ? host : pointer_to(device);
 }
 
-FUNCTION(cuMemcpy2DAsync_v2, umemCuCopy2D const *copy, void *stream) {
-  umemCudaBox box = {
-      .src = address_of(copy->src.type, copy->src.host, copy->src.device),
-      .src_pitch = copy->src.pitch,
-      .src_rows = copy->height,
-      .dst = (void *)(uintptr_t)address_of(copy->dst.type, copy->dst.host, copy->dst.device),
-      .dst_pitch = copy->dst.pitch,
-      .dst_rows = copy->height,
-      .width = copy->width,
-      .height = copy->height,
-      .depth = 1,
-  };
-  return rt->memcpy_box_async(&box, direction_of(copy->src.type, copy->dst.type), stream);
-}
+/* The box that a umemCuCopy2D or umemCuCopy3D describes. */
+#define BOX_OF(copy, rows_of_src, rows_of_dst, planes)                                             \
+  {                                                                                                \
+    .src = address_of((copy)->src.type, (copy)->src.host, (copy)->src.device),                     \
+    .src_pitch = (copy)->src.pitch, .src_rows = rows_of_src,                                       \
+    .dst = (void *)(uintptr_t)address_of((copy)->dst.type, (copy)->dst.host, (copy)->dst.device),  \
+    .dst_pitch = (copy)->dst.pitch, .dst_rows = rows_of_dst, .width = (copy)->width,               \
+    .height = (copy)->height, .depth = planes                                                      \
+  }
 
-static umemCudaBox box_of(umemCuCopy3D const *copy) {
-  return (umemCudaBox){
-      .src = address_of(copy->src.type, copy->src.host, copy->src.device),
-      .src_pitch = copy->src.pitch,
-      .src_rows = copy->src.height,
-      .dst = (void *)(uintptr_t)address_of(copy->dst.type, copy->dst.host, copy->dst.device),
-      .dst_pitch = copy->dst.pitch,
-      .dst_rows = copy->dst.height,
-      .width = copy->width,
-      .height = copy->height,
-      .depth = copy->depth,
-  };
+FUNCTION(cuMemcpy2DAsync_v2, umemCuCopy2D const *copy, void *stream) {
+  umemCudaBox box = BOX_OF(copy, copy->height, copy->height, 1);
+  return rt->memcpy_box_async(&box, direction_of(copy->src.type, copy->dst.type), stream);
 }
 
 FUNCTION(cuMemcpy3DAsync_v2, umemCuCopy3D const *copy, void *stream) {
-  umemCudaBox box = box_of(copy);
+  umemCudaBox box = BOX_OF(copy, copy->src.height, copy->dst.height, copy->depth);
   return rt->memcpy_box_async(&box, direction_of(copy->src.type, copy->dst.type), stream);
 }
 FUNCTION(cuMemcpy3DPeerAsync, umemCuCopy3D const *copy, void *stream) {
-  umemCudaBox box = box_of(copy);
+  umemCudaBox box = BOX_OF(copy, copy->src.height, copy->dst.height, copy->depth);
   int from = 0, to = 0, error = device_of(copy->src.context, &from);
   if (!error) error = device_of(copy->dst.context, &to);
   return error ? error : rt->memcpy_box_peer_async(&box, to, from, stream);

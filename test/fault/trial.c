@@ -56,14 +56,7 @@ static void must(bool condition, char const *what) {
   abort();
 }
 
-long open_descriptors(void) {
-  long count = 0;
-  DIR *folder = opendir("/proc/self/fd");
-  must(folder, "cannot read /proc/self/fd");
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
-}
+long open_descriptors(void) { return count_entries("/proc/self/fd", ""); }
 
 void write_file(char const *path, size_t nbytes) {
   SCOPED(free_bytes) unsigned char *bytes = malloc(nbytes + 1);

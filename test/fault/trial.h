@@ -25,6 +25,13 @@ typedef struct Place {
   bool fresh;       /* no file is there before */
 } Place;
 
+/* A context over a file, of either kind. */
+typedef union Any {
+  umemVirtual super;
+  umemFile file;
+  umemMMap mmap;
+} Any;
+
 extern Place const places[];
 extern size_t const place_count;
 

@@ -28,3 +28,10 @@ static inline size_t for_each_backend(void (*test)(Backend const *row, umemVirtu
   }
   return opened;
 }
+
+/* How often a random test is repeated with a context, of so many times in all: half of them with
+ * RAM, and with each at least so often. */
+static inline int rounds_of(umemVirtual *ctx, int all, int least) {
+  int each = all / 2 / (int)backend_count + least;
+  return ctx->host == ctx && all ? all / 2 + each : each;
+}

@@ -1,11 +1,11 @@
 /* tasks.h - how many threads this process has, for tests of when threads come and go. */
 #pragma once
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include "../sanitizer.h"
 #include "../settings.h"
+#include "../temporary.h"
 
 /* Of a program that has started and joined others. The sanitizer has one of its own then, and so
  * has qemu. */
@@ -15,14 +15,7 @@ static inline unsigned tasks_alone(void) {
 
 enum { seconds = 60 }; /* after which something is taken to hang */
 
-static inline unsigned count_tasks(void) {
-  unsigned count = 0;
-  DIR *folder = opendir("/proc/self/task");
-  if (!folder) return 0;
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count - 2; /* . and .. */
-}
+static inline unsigned count_tasks(void) { return (unsigned)count_entries("/proc/self/task", ""); }
 
 /* The system forgets a thread a little later than pthread_join. */
 static inline bool task_count_becomes(unsigned count) {

@@ -231,16 +231,6 @@ static int all_is_gone(void **state UNUSED) {
   return unlink(path);
 }
 
-/* Whether the file system of the test does direct I/O. Without, cuFile registers no file of it. */
-static bool has_direct(void) {
-  char name[64];
-  temporary_name(name, sizeof name);
-  int fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_DIRECT, 0600);
-  if (fd >= 0) close(fd);
-  unlink(name);
-  return fd >= 0;
-}
-
 int main(void) {
   if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0) { /* faster than a disk */
     setenv("TMPDIR", "/dev/shm", 1);

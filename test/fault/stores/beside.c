@@ -143,11 +143,7 @@ static void kept_open_adopted(void *ground) { beside_appends(ground, false, true
 enum { block_count = 4000, block_size = 64, apart = 1 << 20 };
 
 typedef struct Half {
-  union {
-    umemVirtual super;
-    umemFile file;
-    umemMMap mmap;
-  } own;
+  Any own;
   uint64_t start; /* of its blocks */
   uint64_t offsets[block_count];
   unsigned char seed;

@@ -22,12 +22,6 @@ static void drop(void) {
   inject_resume();
 }
 
-static bool has_direct(void) {
-  int fd = open(path, O_RDONLY | O_DIRECT);
-  if (fd >= 0) close(fd);
-  return fd >= 0;
-}
-
 static bool reads(void) {
   memset(back, 0xee, length + 4096);
   return umem_copy_to(&file, 0, &host, odd(back), length) == umemOK;
@@ -69,7 +63,7 @@ static int set_up(void **state) {
   if (!data || !back) return -1;
   temporary_name(path, sizeof path);
   write_file(path, 1);
-  options.direct = has_direct() ? routes[route] : umemDirectAuto;
+  options.direct = is_direct(path) ? routes[route] : umemDirectAuto;
   if (umemHost_ctor(&host) != umemOK) return -1;
   if (umemFile_ctor_with(&file, path, "w+", &options) != umemOK) return -1;
   if (umem_alloc(&file, length) != 0) return -1;

@@ -21,12 +21,6 @@ static void drop(char const *path) {
   EXPECT(close(fd) == 0);
 }
 
-static bool has_direct(char const *path) {
-  int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-  if (fd >= 0) close(fd);
-  return fd >= 0;
-}
-
 static void expect_bytes(umemFile *file, char const *path) {
   for (int cached = 0; cached < 3; cached++) { /* from the disk, and twice from wherever it is */
     if (!cached) drop(path);
@@ -46,7 +40,7 @@ static void copies(char const *folder, umemDirect direct) {
   EXPECT(umemFile_ctor(&file, path, "w+") == umemOK && umem_alloc(&file, length) == 0);
   umem_dtor(&file);
   options.direct = direct;
-  if (direct == umemDirectOn && !has_direct(path)) {
+  if (direct == umemDirectOn && !is_direct(path)) {
     EXPECT(umemFile_ctor_with(&file, path, "r+", &options) == umemNotSupportedError);
     umem_dtor(&file);
     umem_thread_clear();

@@ -22,10 +22,7 @@ static void expect_syncs(void *ctx, unsigned long data, unsigned long name) {
 }
 
 static void flush_in(char const *path, Construct *construct) {
-  union {
-    umemFile file;
-    umemMMap mmap;
-  } ctx;
+  Any ctx;
   assert_int_equal(construct(&ctx, path, "w+"), umemOK);
   assert_int_not_equal(umem_calloc(&ctx, 100, 1), umem_null(&ctx));
   expect_syncs(&ctx, 1, 1);

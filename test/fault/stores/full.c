@@ -11,11 +11,7 @@ typedef struct Case {
   Place const *place;
   char path[256];
   umemHost host;
-  union {
-    umemVirtual super;
-    umemFile file;
-    umemMMap mmap;
-  } own;
+  Any own;
 } Case;
 
 static unsigned char bytes[too_much], found[too_much];

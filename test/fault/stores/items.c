@@ -5,12 +5,6 @@
 
 enum { item = 16, stride = 400, count = 5000, length = count * stride, rounds = 60 };
 
-typedef union {
-  umemVirtual super;
-  umemFile file;
-  umemMMap mmap;
-} Any;
-
 static umemHost host;
 static unsigned char packed[count * item], found[count * item];
 

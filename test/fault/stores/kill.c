@@ -60,11 +60,7 @@ static Report write_step(umemVirtual *ctx, PlaceKind kind, size_t step) {
 
 static void work(void *argument) {
   Job const *job = argument;
-  union {
-    umemVirtual super;
-    umemFile file;
-    umemMMap mmap;
-  } ctx;
+  Any ctx;
   char go;
   close(job->go[1]);
   if (job->place->kind == kindFile)

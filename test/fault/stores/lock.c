@@ -1,12 +1,6 @@
 /* lock.c - one writer at a time, in this process or another; readers beside it. */
 #include "fault/trial.h"
 
-typedef union Any {
-  umemVirtual super;
-  umemFile file;
-  umemMMap mmap;
-} Any;
-
 typedef umemStatusType Open(Any *ctx, char const *path, char const *mode);
 
 static umemStatusType open_file(Any *ctx, char const *path, char const *mode) {

@@ -6,12 +6,6 @@
 
 #define MiB ((size_t)1 << 20)
 
-typedef union Any {
-  umemVirtual super;
-  umemFile file;
-  umemMMap mmap;
-} Any;
-
 static char path[256];
 
 /* Of each test. */

@@ -162,15 +162,8 @@ static void convert_once(umemVirtual *one, umemVirtual *other, bool together) {
   if (!together) umem_free(other, dst);
 }
 
-/* 100000 in all, half of them in RAM. */
-static int rounds_of(umemVirtual *ctx) {
-  int all = setting_cases(setting_small() ? 0 : 100000);
-  int each = all / 2 / (int)backend_count + 20;
-  return ctx->host == ctx && all ? all / 2 + each : each;
-}
-
 static void compare(Backend const *row, umemVirtual *ctx) {
-  int rounds = rounds_of(ctx);
+  int rounds = rounds_of(ctx, setting_cases(setting_small() ? 0 : 100000), 20);
   for (int round = 0; round < rounds; round++) {
     seed = (uint64_t)(row - backends) << 32 | (unsigned)round;
     convert_once(round % 2 ? ctx : &host.super, round % 4 < 2 ? &host.super : ctx, round % 5 == 0);

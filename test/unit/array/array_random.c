@@ -299,14 +299,8 @@ static void run_sequence(umemVirtual *one, umemVirtual *other) {
 }
 
 /* Sequences: in the whole run of GCC's programs more than 300000 calls. */
-static int rounds_of(umemVirtual *ctx) {
-  int all = setting_cases(setting_small() ? 0 : 360000) / steps;
-  int each = all / 2 / (int)backend_count + 5;
-  return ctx->host == ctx && all ? all / 2 + each : each;
-}
-
 static void compare(Backend const *row, umemVirtual *ctx) {
-  int rounds = rounds_of(ctx);
+  int rounds = rounds_of(ctx, setting_cases(setting_small() ? 0 : 360000) / steps, 5);
   for (int round = 0; round < rounds; round++) {
     seed = (uint64_t)(row - backends) << 32 | (unsigned)round;
     run_sequence(round % 2 ? ctx : &host.super, round % 2 ? &host.super : ctx);

@@ -45,15 +45,7 @@ static int tear_down(void **state UNUSED) {
   return rmdir(folder); /* empty, or the test fails */
 }
 
-static int count_files(void) {
-  int count = 0;
-  DIR *opened = opendir(folder);
-  assert_non_null(opened);
-  for (struct dirent const *entry; (entry = readdir(opened));)
-    count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-  closedir(opened);
-  return count;
-}
+static int count_files(void) { return count_entries(folder, ""); }
 
 static void write_old(void) {
   int fd = openat(folder_fd, "name", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

@@ -13,12 +13,7 @@ static uint64_t operations(void) { return setting_operations(1000000); }
 static uint64_t run_seed;
 static unsigned run_operation;
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      fail_msg("seed %llu, operation %u: %s", (unsigned long long)run_seed, run_operation,         \
-               #condition);                                                                        \
-  } while (0)
+#define CHECK(condition) check_operation(condition, run_seed, run_operation)
 
 /* ---- the model: a row of cells, each outside of all regions, free or live ---- */
 

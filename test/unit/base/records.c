@@ -93,12 +93,7 @@ typedef struct Model {
 
 static Model model;
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      fail_msg("seed %llu, operation %llu: %s", (unsigned long long)model.seed,                    \
-               (unsigned long long)model.operation, #condition);                                   \
-  } while (0)
+#define CHECK(condition) check_operation(condition, model.seed, model.operation)
 
 static void reserve(void) {
   if (model.reserved == most_reserved) return;

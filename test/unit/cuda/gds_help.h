@@ -17,16 +17,6 @@ static inline size_t moved(void) {
 
 /* ---- tests ---- */
 
-/* Whether the file system of the tests does direct I/O. Without, cuFile registers no file of it. */
-static inline bool has_direct(void) {
-  char path[256];
-  temporary_name(path, sizeof path);
-  int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_DIRECT, 0600);
-  if (fd >= 0) close(fd);
-  unlink(path);
-  return fd >= 0;
-}
-
 static inline int set_up_gds(void **state) {
   cuda_set_up(state);
   fake_cufile_reset();

@@ -133,18 +133,22 @@ TEST(a_layer_may_write_while_it_is_constructed) {
   }
 }
 
+static void expect_calls_of(umemScheme const *scheme, char const *expected) {
+  assert_ok(umem_register_scheme(scheme));
+  void *ctx = open_over(scheme->name, "file");
+  assert_non_null(ctx);
+  assert_string_equal(calls, expected);
+  assert_int_equal(length(), 0);
+  assert_ok(umem_close(ctx));
+}
+
 /* A program that was compiled before there was a commit. */
 TEST(a_scheme_without_the_member_is_known) {
   static umemScheme older = {SCHEME_OF("older", umemStats, construct), .decorates = true,
                              .user = "e"};
   older.size = offsetof(umemScheme, commit);
   older.commit = commit_and_tell; /* behind its end: not looked at */
-  assert_ok(umem_register_scheme(&older));
-  void *ctx = open_over("older", "file");
-  assert_non_null(ctx);
-  assert_string_equal(calls, "e");
-  assert_int_equal(length(), 0);
-  assert_ok(umem_close(ctx));
+  expect_calls_of(&older, "e");
 }
 
 /* One of the time when there was a commit, and no step after it. */
@@ -152,11 +156,7 @@ TEST(a_scheme_without_the_last_member_is_known) {
   static umemScheme newer = {SCHEME_OF("newer", umemStats, construct), .decorates = true,
                              .commit = commit, .complete = complete, .user = "h"};
   newer.size = offsetof(umemScheme, complete);
-  assert_ok(umem_register_scheme(&newer));
-  void *ctx = open_over("newer", "file");
-  assert_non_null(ctx);
-  assert_string_equal(calls, "hH");
-  assert_ok(umem_close(ctx));
+  expect_calls_of(&newer, "hH");
 }
 
 /* ---- logs ---- */

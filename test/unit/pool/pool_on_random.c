@@ -39,12 +39,7 @@ typedef struct Model {
   char const *race;
 } Model;
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      fail_msg("seed %ju, operation %ju: %s (%s)", (uintmax_t)model->seed,                         \
-               (uintmax_t)model->operation, #condition, umem_thread_message());                    \
-  } while (0)
+#define CHECK(condition) check_operation(condition, model->seed, model->operation)
 
 /* View i, or the pool itself. */
 static void *context(Model *model, size_t i) {

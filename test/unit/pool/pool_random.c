@@ -25,12 +25,7 @@ typedef struct Model {
   uint64_t random, seed, operation;
 } Model;
 
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition))                                                                              \
-      fail_msg("seed %ju, operation %ju: %s (%s)", (uintmax_t)model->seed,                         \
-               (uintmax_t)model->operation, #condition, umem_thread_message());                    \
-  } while (0)
+#define CHECK(condition) check_operation(condition, model->seed, model->operation)
 
 /* ---- the live blocks ---- */
 

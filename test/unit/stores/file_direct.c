@@ -15,13 +15,6 @@ static umemFileOptions with(umemDirect direct) {
   return options;
 }
 
-/* Whether the file system of the test does direct I/O. */
-static bool has_direct(void) {
-  int fd = open(path, O_RDONLY | O_DIRECT);
-  if (fd >= 0) close(fd);
-  return fd >= 0;
-}
-
 static void fill(unsigned seed) {
   for (size_t i = 0; i < length; i++) data[i] = (unsigned char)((i * 2654435761u >> 13) + seed);
 }
@@ -96,7 +89,7 @@ static void check_reads(umemDirect direct) {
 CASE(all_bytes_arrive) {
   make(1);
   for (size_t i = 0; i < 3; i++)
-    if (routes[i] != umemDirectOn || has_direct()) check_reads(routes[i]);
+    if (routes[i] != umemDirectOn || is_direct(path)) check_reads(routes[i]);
 }
 
 CASE(one_thread_reads_alone) {
@@ -108,7 +101,7 @@ CASE(one_thread_reads_alone) {
 CASE(half_cached_files_are_read_whole) {
   make(2);
   for (size_t i = 0; i < 3; i++) {
-    if (routes[i] == umemDirectOn && !has_direct()) continue;
+    if (routes[i] == umemDirectOn && !is_direct(path)) continue;
     open_with(&any, "r", routes[i]);
     drop(0, length);
     expect_bytes(&any, 3 << 20, 100000, 0);
@@ -131,7 +124,7 @@ CASE(a_file_that_is_read_again_comes_into_the_cache) {
   bool answers = fd >= 0 && syscall(451, fd, &range, pages, 0) == 0 && pages[0];
   drop(0, length);
   answers = answers && syscall(451, fd, &range, pages, 0) == 0;
-  if (!has_direct() || !answers || pages[0]) { /* an overlay sees no pages */
+  if (!is_direct(path) || !answers || pages[0]) { /* an overlay sees no pages */
     close(fd);
     skip();
   }
@@ -151,7 +144,7 @@ CASE(the_end_of_the_file_is_found) {
   make(4);
   for (size_t i = 0; i < 3; i++)
     for (int dropped = 0; dropped < 2; dropped++) {
-      if (routes[i] == umemDirectOn && !has_direct()) continue;
+      if (routes[i] == umemDirectOn && !is_direct(path)) continue;
       open_with(&any, "r", routes[i]);
       if (dropped) drop(0, length);
       expect_status(&any, get(&any, 5, back, length), umemIndexError, "past the end of");
@@ -165,7 +158,7 @@ CASE(the_end_of_the_file_is_found) {
 CASE(a_file_that_is_cut_is_told) {
   for (size_t i = 0; i < 3; i++) {
     make(5);
-    if (routes[i] == umemDirectOn && !has_direct()) continue;
+    if (routes[i] == umemDirectOn && !is_direct(path)) continue;
     open_with(&any, "r", routes[i]);
     assert_int_equal(truncate(path, 7 << 20), 0);
     assert_int_equal(get(&any, 0, back, length), umemIOError);
@@ -180,7 +173,7 @@ CASE(a_file_that_is_cut_is_told) {
 /* What was written through the cache, or a mapping, is there for a read around it. */
 CASE(a_direct_read_sees_what_was_written_before) {
   make(6);
-  if (!has_direct()) skip();
+  if (!is_direct(path)) skip();
   SCOPED(close_any) Any reader, writer;
   open_with(&writer, "r+", umemDirectOff);
   open_with(&reader, "r", umemDirectOn);
@@ -206,7 +199,7 @@ CASE(a_cached_read_sees_what_was_written_directly) {
   static size_t const ranges[][2] = {
       {0, length}, {1, (3 << 20) + 1}, {4096, 1 << 20}, {4000, 65536}, {100000, 64 << 10}};
   make(7);
-  if (!has_direct()) skip();
+  if (!is_direct(path)) skip();
   SCOPED(close_any) Any writer, reader;
   open_with(&writer, "r+", umemDirectOn);
   open_with(&reader, "r", umemDirectOff);
@@ -230,7 +223,7 @@ CASE(a_cached_read_sees_what_was_written_directly) {
 
 CASE(direct_writes_stay_inside_of_blocks) {
   make(8);
-  if (!has_direct()) skip();
+  if (!is_direct(path)) skip();
   open_with(&any, "r+", umemDirectOn);
   assert_int_equal(alloc(&any, 4 << 20), 0);
   put(&any, 1 << 20, data, 4 << 20);
@@ -280,7 +273,7 @@ CASE(names_have_the_option) {
   char name[400];
   make(1);
   for (size_t i = 0; i < 3; i++) {
-    if (i == 1 && !has_direct()) continue;
+    if (i == 1 && !is_direct(path)) continue;
     snprintf(name, sizeof name, "%s:%s?mode=r&direct=%s", kind == kindFile ? "file" : "mmap", path,
              words[i]);
     void *ctx = umem_open(name);

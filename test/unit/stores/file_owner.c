@@ -178,24 +178,15 @@ TEST(memory_files_can_be_adopted) {
 
 /* ---- scratch files ---- */
 
-static unsigned entries(void) {
-  unsigned count = 0;
-  DIR *directory = opendir(folder);
-  assert_non_null(directory);
-  while (readdir(directory)) count++;
-  closedir(directory);
-  return count;
-}
-
 TEST(scratch_files_have_no_name_and_give_space_back) {
   struct stat st;
   SCOPED(free_bytes) char *old = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
-  unsigned before = entries();
+  int before = count_entries(folder, "");
   int lowest = dup(0);
   close(lowest);
   setenv("TMPDIR", folder, 1);
   assert_int_equal(any_ctor(&any, NULL, "w+"), umemOK);
-  assert_int_equal(entries(), before);
+  assert_int_equal(count_entries(folder, ""), before);
   assert_int_equal(alloc(&any, MiB), 0);
   assert_int_equal(alloc(&any, 4 * MiB), MiB);
   assert_int_equal(umem_set(&any, at(&any, 0), 1, MiB), umemOK);

@@ -30,19 +30,6 @@ WRAPPED(int, fsync, (int fd)) {
 
 /* ---- looking ---- */
 
-/* How many files there are whose names begin so. */
-static size_t count_files(char const *beginning) {
-  size_t count = 0;
-  DIR *opened = opendir(folder);
-  assert_non_null(opened);
-  for (struct dirent const *entry; (entry = readdir(opened));)
-    count += entry->d_name[0] == '.' && !entry->d_name[strspn(entry->d_name, ".")]
-                 ? 0
-                 : !strncmp(entry->d_name, beginning, strlen(beginning));
-  closedir(opened);
-  return count;
-}
-
 /* The file at path is this text; NULL: there is none. */
 static void expect_text(char const *text) {
   char found[64] = {0};
@@ -80,7 +67,7 @@ TEST(a_commit_gives_the_name) {
     expect_text(exists ? "older" : NULL);
     assert_ok(umemFile_commit(&file));
     expect_text("new");
-    assert_int_equal(count_files(""), 1);
+    assert_int_equal(count_entries(folder, ""), 1);
     umem_dtor(&file);
     expect_text("new");
     unlink(path);
@@ -90,12 +77,12 @@ TEST(a_commit_gives_the_name) {
 TEST(without_a_commit_nothing_happens) {
   begin("new");
   umem_dtor(&file);
-  assert_int_equal(count_files(""), 0);
+  assert_int_equal(count_entries(folder, ""), 0);
   write_text("older");
   begin("new");
   DESTRUCT(&file, &file);
   expect_text("older");
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
 }
 
 TEST(the_context_goes_on_after_a_commit) {
@@ -113,7 +100,7 @@ TEST(the_context_goes_on_after_a_commit) {
   expect_status(&file, umemFile_commit(&file), umemValueError, "has been replaced already");
   umem_dtor(&file);
   umem_thread_clear();
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
 }
 
 /* ---- before the commit ---- */
@@ -181,7 +168,7 @@ TEST(a_draft_is_written_by_others) {
   assert_ok(umemFile_draft(&file, again, sizeof again));
   assert_string_equal(draft, again);
   assert_non_null(strstr(draft, "/.umem-"));
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
   int fd = open(draft, O_WRONLY | O_CLOEXEC);
   assert_true(fd >= 0);
   assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
@@ -189,14 +176,14 @@ TEST(a_draft_is_written_by_others) {
   close(fd);
   assert_ok(umemFile_commit(&file));
   expect_text("new");
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
   assert_int_equal(umemFile_draft(&file, draft, sizeof draft), umemValueError);
   umem_dtor(&file);
   begin("newer");
   assert_ok(umemFile_draft(&file, draft, sizeof draft));
   umem_dtor(&file); /* removes the draft */
   expect_text("new");
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
   umem_thread_clear();
 }
 
@@ -314,7 +301,7 @@ TEST(a_file_that_appears_meanwhile_is_replaced) {
   assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
   expect_text("new");
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
 }
 
 TEST(a_folder_that_appears_meanwhile_is_not) {
@@ -324,7 +311,7 @@ TEST(a_folder_that_appears_meanwhile_is_not) {
   assert_non_null(strstr(umem_get_message(&file), strerror(EISDIR)));
   umem_dtor(&file);
   umem_thread_clear();
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
   assert_int_equal(rmdir(path), 0);
 }
 
@@ -352,7 +339,7 @@ TEST(a_hidden_file_is_closed_to_others) {
   assert_int_equal(chmod(path, 0664), 0);
   begin("new");
   if (lacks_nameless || lacks_proc) {
-    assert_int_equal(count_files(".umem-"), 1);
+    assert_int_equal(count_entries(folder, ".umem-"), 1);
     DIR *opened = opendir(folder);
     assert_non_null(opened);
     for (struct dirent const *entry; (entry = readdir(opened));)
@@ -362,11 +349,11 @@ TEST(a_hidden_file_is_closed_to_others) {
       }
     closedir(opened);
   } else {
-    assert_int_equal(count_files(".umem-"), 0);
+    assert_int_equal(count_entries(folder, ".umem-"), 0);
   }
   assert_ok(umemFile_commit(&file));
   umem_dtor(&file);
-  assert_int_equal(count_files(".umem-"), 0);
+  assert_int_equal(count_entries(folder, ".umem-"), 0);
 }
 
 TEST(a_commit_waits_for_the_disk_unless_it_need_not_be_durable) {
@@ -395,7 +382,7 @@ TEST(two_at_a_time_have_names_of_their_own) {
   assert_ok(umemFile_commit(&one));
   expect_text("one");
   DESTRUCT(&one, &two);
-  assert_int_equal(count_files(""), 1);
+  assert_int_equal(count_entries(folder, ""), 1);
 }
 
 int main(void) {

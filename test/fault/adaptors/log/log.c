@@ -52,16 +52,6 @@ static void expect_records(size_t count) {
   trace_close(&trace);
 }
 
-/* How many names there are in the folder. */
-static int names(void) {
-  char command[300];
-  int count = -1;
-  snprintf(command, sizeof command, "ls -A '%s' | wc -l", folder);
-  FILE *pipe = popen(command, "r");
-  EXPECT(pipe && fscanf(pipe, "%d", &count) == 1 && pclose(pipe) == 0);
-  return count;
-}
-
 static SmallDisk disk;
 
 /* On a tmpfs of so many MiB, which this child alone sees; 0: where temporary files are. */
@@ -112,7 +102,7 @@ static void on_full_disk(void *unused) {
   EXPECT(begin(larger) == umemOK);
   umem_dtor(&log_);
   EXPECT(unlink(path) == 0);
-  EXPECT(begin((uint64_t)1 << 40) == umemMemoryError && names() == 1);
+  EXPECT(begin((uint64_t)1 << 40) == umemMemoryError && count_entries(folder, "") == 1);
   umem_dtor(&log_);
   EXPECT(unlink(name) == 0);
   remove_folder();
@@ -191,7 +181,7 @@ static void each_call_fails(uint64_t old_bytes, uint64_t new_bytes, InjectCall l
         else
           EXPECT(access(path, F_OK) != 0);
       }
-      EXPECT(names() == (old_bytes || status == umemOK));
+      EXPECT(count_entries(folder, "") == (old_bytes || status == umemOK));
       umem_thread_clear();
     }
   EXPECT(struck >= 7);

@@ -1,12 +1,12 @@
 /* log_faults.c - a log whose file the system refuses in one way after the other, or whose program
  * is killed or looked at between two calls. The linker sends the calls here. */
 #include "base/thread.h"
+#include "descriptors.h"
 #include "log_help.h"
 
 #include <sys/file.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include "descriptors.h"
 #include "wrap.h"
 
 /* Which call fails next, once, and how. */
