@@ -1,4 +1,4 @@
-/* workers.h - threads and child processes of a test. */
+/* workers.h - threads of a test. */
 #pragma once
 
 #include <sched.h>

@@ -108,28 +108,25 @@ PAIR(null_is_not_connected) {
 }
 
 PAIR(wrong_alignments_are_not_connected) {
-  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1);
   expect_unconnected(src, from, 100, dst, 3, dst, umemValueError);
   expect_unconnected(src, from, 100, dst, SIZE_MAX, dst, umemValueError);
-  umem_free(src->ctx, from);
 }
 
 /* The 2018 library returned an address all the same. */
 PAIR(a_failing_source_is_not_connected) {
   if (!(src->row->traits & backendKeepsRecords) || one_memory(src->ctx, dst->ctx)) return;
-  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1);
   expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 1, src, umemIndexError);
   expect_unconnected(src, from + ((uintptr_t)1 << 40), 100, dst, 4096, src, umemIndexError);
-  umem_free(src->ctx, from);
 }
 
 PAIR(what_does_not_fit_is_not_connected) {
   if (one_memory(src->ctx, dst->ctx)) return;
-  uintptr_t from = new_filled_block(src->ctx, 100, 1);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1);
   size_t size = UINTPTR_MAX - from - 1; /* no overflow, and more than anybody has */
   if (size > SIZE_MAX / 4) size = SIZE_MAX / 4;
   expect_unconnected(src, from, size, dst, 64, dst, umemMemoryError);
-  umem_free(src->ctx, from);
 }
 
 PAIR(disconnect_ignores_null) {

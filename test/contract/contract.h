@@ -129,6 +129,11 @@ bool is_filled(umemVirtual *ctx, uintptr_t adr, size_t nbytes, uint64_t seed);
 uintptr_t new_block(umemVirtual *ctx, size_t nbytes);
 /* A block that holds the bytes of seed. */
 uintptr_t new_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed);
+/* Such blocks that are freed when the test has come to its end. */
+uintptr_t own_block(umemVirtual *ctx, size_t nbytes);
+uintptr_t own_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed);
+void free_own_blocks(void);
+void forget_own_blocks(void);
 
 /* Waits for both. */
 void settle(umemVirtual *src, umemVirtual *dst);

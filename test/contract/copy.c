@@ -48,32 +48,29 @@ PAIR(copies_at_any_offset) {
 PAIR(copies_many_chunks) {
   size_t nbytes = 2 * test_large_size() + 12345;
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
-  uintptr_t from = new_filled_block(src->ctx, nbytes, 1), to = new_block(dst->ctx, nbytes);
+  uintptr_t from = own_filled_block(src->ctx, nbytes, 1), to = own_block(dst->ctx, nbytes);
   assert_ok(umem_copy_to(src->ctx, from, dst->ctx, to, nbytes));
   settle(src->ctx, dst->ctx);
   assert_holds(dst->ctx, to, bytes, nbytes);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 SINGLE(copies_inside_one_context) {
   for (size_t const *size = test_sizes(); *size; size++) check_copy(copyTo, ctx, 5, ctx, 9, *size);
   unsigned char bytes[200];
   fill_bytes(bytes, 200, 1);
-  uintptr_t adr = new_filled_block(ctx, 200, 1);
+  uintptr_t adr = own_filled_block(ctx, 200, 1);
   assert_ok(umem_copy_to(ctx, adr, ctx, adr + 100, 100));
   assert_ok(umem_synchronize(ctx));
   memcpy(bytes + 100, bytes, 100);
   assert_holds(ctx, adr, bytes, 200);
-  umem_free(ctx, adr);
 }
 
 /* The test waits for nothing between these: a context that queues its work must keep its order. */
 PAIR(a_chain_of_copies_keeps_its_order) {
   enum { nbytes = 3000 };
   SCOPED(free_bytes) unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
-  uintptr_t a = new_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
-  uintptr_t c = new_block(src->ctx, nbytes);
+  uintptr_t a = own_block(src->ctx, nbytes), b = new_block(dst->ctx, nbytes);
+  uintptr_t c = own_block(src->ctx, nbytes);
   assert_ok(umem_copy_to(&test_host, (uintptr_t)first, src->ctx, a, nbytes));
   assert_ok(umem_copy_to(src->ctx, a, dst->ctx, b, nbytes));
   assert_ok(umem_wait(src->ctx, dst->ctx)); /* a may still be read */
@@ -85,7 +82,6 @@ PAIR(a_chain_of_copies_keeps_its_order) {
   settle(src->ctx, dst->ctx);
   assert_holds(src->ctx, a, second, nbytes);
   assert_holds(src->ctx, c, first, nbytes);
-  FREE(src->ctx, a, c);
 }
 
 PAIR(no_bytes_are_no_op_anywhere) {

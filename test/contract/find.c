@@ -57,10 +57,9 @@ SINGLE(each_byte_of_a_block_is_found) {
 
 SINGLE(the_byte_behind_a_block_is_not_in_it) {
   umemFound found = UMEM_FOUND_INIT, behind = UMEM_FOUND_INIT;
-  uintptr_t adr = new_block(ctx, 100), other = new_block(ctx, 100);
+  uintptr_t adr = own_block(ctx, 100), other = own_block(ctx, 100);
   if (umem_find_in(ctx, adr, &found) && umem_find_in(ctx, found.adr + found.nbytes, &behind))
     assert_true(behind.adr == other);
-  FREE(ctx, adr, other);
 }
 
 SINGLE(an_aligned_block_is_found) {
@@ -87,7 +86,7 @@ SINGLE(no_block_is_at_null_nor_at_odd_addresses) {
 
 SINGLE(pointers_are_found_in_the_whole_process) {
   umemFound here = UMEM_FOUND_INIT, all = UMEM_FOUND_INIT;
-  uintptr_t adr = new_block(ctx, 3000);
+  uintptr_t adr = own_block(ctx, 3000);
   bool offsets = ctx->capabilities & umemOffsets;
   if (offsets)
     assert_true(!umem_find(adr, &all) || all.ctx != ctx);
@@ -97,7 +96,6 @@ SINGLE(pointers_are_found_in_the_whole_process) {
     assert_true(all.adr == here.adr);
     assert_int_equal(all.nbytes, here.nbytes);
   }
-  umem_free(ctx, adr);
 }
 
 SINGLE(a_context_has_a_label) {
@@ -169,7 +167,7 @@ ONCE(wrong_arguments_are_refused) {
 /* A program that was compiled with a shorter struct gets what fits. */
 SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes) {
   umemFound found = UMEM_FOUND_INIT, full = UMEM_FOUND_INIT;
-  uintptr_t adr = new_block(ctx, 10);
+  uintptr_t adr = own_block(ctx, 10);
   found.size = offsetof(umemFound, name);
   found.name = "untouched";
   if (umem_find_in(ctx, adr, &found)) {
@@ -177,7 +175,6 @@ SINGLE(a_shorter_struct_is_filled_as_far_as_it_goes) {
     assert_true(found.adr == full.adr && found.ctx == full.ctx);
     assert_string_equal(found.name, "untouched");
   }
-  umem_free(ctx, adr);
 }
 
 SUITE(find)

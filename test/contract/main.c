@@ -48,6 +48,7 @@ static int open_places(void **state) {
   Case *one = *state;
   watch_begin(one->number, one->name);
   test_make_small(one->small);
+  forget_own_blocks();
   watch_signals();
   umem_leave_all();
   umem_thread_clear();
@@ -117,6 +118,7 @@ static void run_case(void **state) {
     one->test->pair(&one->places[0], &one->places[1]);
   else
     one->test->once();
+  free_own_blocks();
   expect_tidiness(one);
 }
 

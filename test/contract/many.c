@@ -300,8 +300,8 @@ static void expect_refused(umemCopyItem const *items, size_t count, umemVirtual 
 }
 
 PAIR(bad_addresses_refuse_the_list) {
-  uintptr_t from = new_filled_block(src->ctx, refused_size, 1);
-  uintptr_t to = new_filled_block(dst->ctx, refused_size, 2);
+  uintptr_t from = own_filled_block(src->ctx, refused_size, 1);
+  uintptr_t to = own_filled_block(dst->ctx, refused_size, 2);
   umemCopyItem items[] = {{src->ctx, from, dst->ctx, to, 10},
                           {src->ctx, from + 10, dst->ctx, to + 10, 10},
                           {src->ctx, from + 20, dst->ctx, to + 20, 10}};
@@ -321,13 +321,11 @@ PAIR(bad_addresses_refuse_the_list) {
   items[1].dst = NULL;
   expect_refused(items, 3, NULL, umemValueError);
   assert_filled(dst->ctx, to, refused_size, 2);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 PAIR(targets_that_overlap_refuse_the_list) {
-  uintptr_t from = new_filled_block(src->ctx, refused_size, 1);
-  uintptr_t to = new_filled_block(dst->ctx, refused_size, 2);
+  uintptr_t from = own_filled_block(src->ctx, refused_size, 1);
+  uintptr_t to = own_filled_block(dst->ctx, refused_size, 2);
   umemCopyItem items[] = {{src->ctx, from, dst->ctx, to + 20, 10},
                           {src->ctx, from + 50, dst->ctx, to + 29, 10}};
   expect_refused(items, 2, dst->ctx, umemValueError);
@@ -340,12 +338,10 @@ PAIR(targets_that_overlap_refuse_the_list) {
   items[1].nbytes = 20; /* up to the first byte of the other */
   assert_ok(umem_copy_many(items, 2, NULL));
   settle(src->ctx, dst->ctx);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 SINGLE(sources_that_others_overwrite_refuse_the_list) {
-  uintptr_t adr = new_filled_block(ctx, refused_size, 1);
+  uintptr_t adr = own_filled_block(ctx, refused_size, 1);
   umemCopyItem items[] = {{ctx, adr, ctx, adr + 50, 10}, {ctx, adr + 59, ctx, adr + 80, 10}};
   expect_refused(items, 2, ctx, umemValueError);
   items[1].src_adr = adr + 41;
@@ -354,12 +350,11 @@ SINGLE(sources_that_others_overwrite_refuse_the_list) {
   items[0].src_adr = adr + 90;
   expect_refused(items, 2, ctx, umemValueError);
   assert_filled(ctx, adr, refused_size, 1);
-  umem_free(ctx, adr);
 }
 
 SINGLE(an_item_may_overlap_itself) {
   unsigned char bytes[refused_size];
-  uintptr_t adr = new_filled_block(ctx, refused_size, 1);
+  uintptr_t adr = own_filled_block(ctx, refused_size, 1);
   umemCopyItem const items[] = {{ctx, adr + 50, ctx, adr + 53, 20},
                                 {ctx, adr + 10, ctx, adr + 3, 20},
                                 {ctx, adr + 80, ctx, adr + 80, 20}};
@@ -369,7 +364,6 @@ SINGLE(an_item_may_overlap_itself) {
   memmove(bytes + 53, bytes + 50, 20);
   memmove(bytes + 3, bytes + 10, 20);
   assert_holds(ctx, adr, bytes, refused_size);
-  umem_free(ctx, adr);
 }
 
 /* What fails only when it is copied: the bitmap is true of all others. */
@@ -414,8 +408,8 @@ PAIR(a_failure_names_the_item) {
 PAIR(a_failure_among_neighbours_names_the_item) {
   enum { count = 9, size = 8, whole = count * size };
   if (!(dst->row->traits & backendKeepsRecords)) return;
-  uintptr_t from = new_filled_block(src->ctx, whole, 1);
-  uintptr_t to = new_block(dst->ctx, 6 * size);
+  uintptr_t from = own_filled_block(src->ctx, whole, 1);
+  uintptr_t to = own_block(dst->ctx, 6 * size);
   umemCopyItem items[count];
   uint8_t done[2] = {0};
   size_t failed = 77;
@@ -430,15 +424,13 @@ PAIR(a_failure_among_neighbours_names_the_item) {
   fill_bytes(bytes, whole, 1);
   for (size_t i = 0; i < failed; i++) assert_true(has_bit(done, i));
   assert_holds(dst->ctx, to, bytes, 6 * size);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 PAIR(a_list_names_its_route) {
   enum { size = 1000 };
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyManyOptions options = {.size = sizeof options, .route = &route};
-  uintptr_t from = new_filled_block(src->ctx, size, 1), to = new_block(dst->ctx, size);
+  uintptr_t from = own_filled_block(src->ctx, size, 1), to = own_block(dst->ctx, size);
   umemCopyItem const items[] = {{src->ctx, from, dst->ctx, to + 500, 300},
                                 {src->ctx, from + 600, dst->ctx, to, 400}};
   for (int starts = 0; starts < 2; starts++) {
@@ -450,8 +442,6 @@ PAIR(a_list_names_its_route) {
     assert_true(route.legs[0].bytes == 700);
     assert_true(umemRoute_text(&route, NULL, 0) > 0);
   }
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 /* ---- progress ---- */

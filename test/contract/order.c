@@ -45,7 +45,7 @@ PAIR(contexts_wait_for_each_other) {
 /* A buffer goes from queue to queue without the host waiting in between. */
 PAIR(wait_hands_a_buffer_on) {
   enum { nbytes = 10000 };
-  uintptr_t from = new_filled_block(src->ctx, nbytes, 1),
+  uintptr_t from = own_filled_block(src->ctx, nbytes, 1),
             to = new_filled_block(dst->ctx, nbytes, 2);
   SCOPED(free_bytes) unsigned char *buffer = new_bytes(nbytes, 3), *expected = new_bytes(nbytes, 1);
   assert_ok(umem_copy_to(src->ctx, from, &test_host, (uintptr_t)buffer, nbytes));
@@ -58,7 +58,6 @@ PAIR(wait_hands_a_buffer_on) {
   assert_holds(dst->ctx, to, expected, nbytes);
   memset(expected, 0x11, nbytes);
   assert_memory_equal(buffer, expected, nbytes);
-  umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
 }
 
@@ -75,7 +74,7 @@ static void copy_in_order(umemVirtual *src, uintptr_t from, umemVirtual *dst, ui
 PAIR(a_copy_comes_after_earlier_work) {
   enum { nbytes = 8000 };
   unsigned char expected[nbytes];
-  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  uintptr_t from = own_block(src->ctx, nbytes), to = own_block(dst->ctx, nbytes);
   for (int strided = 0; strided < 2; strided++) {
     assert_ok(umem_set(src->ctx, from, 0x11 + strided, nbytes));
     assert_ok(umem_set(dst->ctx, to, 0x22 + strided, nbytes));
@@ -86,8 +85,6 @@ PAIR(a_copy_comes_after_earlier_work) {
           (unsigned char)((strided ? i % 8 < 4 : i < 4000) ? 0x11 + strided : 0x22 + strided);
     assert_holds(dst->ctx, to, expected, nbytes);
   }
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 /* What is queued on either side after a copy is done after it. */
@@ -96,7 +93,7 @@ PAIR(a_copy_comes_before_later_work) {
   unsigned char expected[nbytes], found[nbytes];
   bool src_waits = !(src->ctx->capabilities & umemOrdered); /* it has no queue to be later in */
   bool dst_waits = !(dst->ctx->capabilities & umemOrdered);
-  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  uintptr_t from = own_block(src->ctx, nbytes), to = own_block(dst->ctx, nbytes);
   for (int strided = 0; strided < 2; strided++) {
     assert_ok(umem_set(src->ctx, from, 0x11, nbytes));
     assert_ok(umem_set(dst->ctx, to, 0x22, nbytes));
@@ -111,8 +108,6 @@ PAIR(a_copy_comes_before_later_work) {
     assert_memory_equal(found, expected, nbytes);
     settle(src->ctx, dst->ctx);
   }
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 /* Work on one context is done in the order of the calls, and all of it by umem_synchronize. */
@@ -120,7 +115,7 @@ SINGLE(work_is_done_in_order) {
   enum { nbytes = 2000 };
   SCOPED(free_bytes) unsigned char *first = new_bytes(nbytes, 1), *second = new_bytes(nbytes, 2);
   SCOPED(free_bytes) unsigned char *third = malloc(nbytes);
-  uintptr_t a = new_block(ctx, nbytes), b = new_block(ctx, nbytes);
+  uintptr_t a = own_block(ctx, nbytes), b = own_block(ctx, nbytes);
   for (int round = 0; round < 30; round++) {
     assert_ok(umem_copy_from(ctx, a, &test_host, (uintptr_t)first, nbytes));
     assert_ok(umem_copy_to(ctx, a, ctx, b, nbytes));
@@ -133,7 +128,6 @@ SINGLE(work_is_done_in_order) {
   assert_ok(umem_synchronize(ctx));
   memset(first, 29, 5);
   assert_memory_equal(third, first, nbytes);
-  FREE(ctx, a, b);
 }
 
 /* Blocks are freed behind the work that uses them. */

@@ -28,15 +28,15 @@ SINGLE(keeps_what_fits) {
 SINGLE(leaves_other_blocks_alone) {
   unsigned char bytes[500];
   fill_bytes(bytes, 500, 9);
-  uintptr_t low = new_filled_block(ctx, 500, 9);
+  uintptr_t low = own_filled_block(ctx, 500, 9);
   uintptr_t adr = new_filled_block(ctx, 300, 5);
-  uintptr_t high = new_filled_block(ctx, 500, 9);
+  uintptr_t high = own_filled_block(ctx, 500, 9);
   adr = resized(ctx, adr, 300, 900);
   assert_ok(umem_set(ctx, adr, 0xFF, 900));
   settle(ctx, ctx);
   assert_holds(ctx, low, bytes, 500);
   assert_holds(ctx, high, bytes, 500);
-  FREE(ctx, low, high, adr);
+  umem_free(ctx, adr);
 }
 
 SINGLE(of_null_allocates) {

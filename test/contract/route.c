@@ -62,7 +62,7 @@ SINGLE(a_layer_adds_no_leg) {
   umemRoute above, below;
   char one[300], other[300];
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
-  uintptr_t block = new_block(ctx, nbytes);
+  uintptr_t block = own_block(ctx, nbytes);
   put(ctx, block, bytes, nbytes);
   copy(ctx, block, &test_host.super, (uintptr_t)bytes, nbytes, &above);
   copy(upstream, block, &test_host.super, (uintptr_t)bytes, nbytes, &below);
@@ -70,7 +70,6 @@ SINGLE(a_layer_adds_no_leg) {
   umemRoute_text(&below, other, sizeof other);
   assert_string_equal(one, other);
   assert_true(above.legs[0].bytes == below.legs[0].bytes);
-  umem_free(ctx, block);
 }
 
 /* As check_route, but more bytes may pass a place: reading may be cheaper with the gaps. */
@@ -101,7 +100,7 @@ PAIR(strided_copies_too) {
   umemLayout layout = {.size = sizeof layout, .item_size = item, .rank = 2, .extents = extents};
   layout.src_strides = columns;
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1), *turned = new_bytes(nbytes, 2);
-  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  uintptr_t from = own_block(src->ctx, nbytes), to = own_block(dst->ctx, nbytes);
   umemRoute route = UMEM_ROUTE_INIT;
   umemCopyOptions options = {.size = sizeof options, .route = &route};
   put(src->ctx, from, bytes, nbytes);
@@ -112,15 +111,13 @@ PAIR(strided_copies_too) {
     for (size_t k = 0; k < tall; k++)
       memcpy(turned + (i * tall + k) * item, bytes + (k * wide + i) * item, item);
   assert_holds(dst->ctx, to, turned, nbytes);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 PAIR(the_ledger_counts_each_copy_once) {
   size_t const nbytes = 1000;
   umemLedgerRecord record = UMEM_LEDGER_RECORD_INIT;
   size_t count = 1;
-  uintptr_t from = new_block(src->ctx, nbytes), to = new_block(dst->ctx, nbytes);
+  uintptr_t from = own_block(src->ctx, nbytes), to = own_block(dst->ctx, nbytes);
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   put(src->ctx, from, bytes, nbytes);
   umemRoute route;
@@ -140,8 +137,6 @@ PAIR(the_ledger_counts_each_copy_once) {
   assert_true(is_same_place(&record.src, &route.legs[0].src));
   assert_true(is_same_place(&record.dst, &route.legs[route.leg_count - 1].dst));
   umem_ledger_clear();
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 SUITE(route)

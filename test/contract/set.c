@@ -44,18 +44,17 @@ SINGLE(no_bytes_are_no_op_anywhere) {
 }
 
 SINGLE(null_and_overflow_are_value_errors) {
-  uintptr_t adr = new_filled_block(ctx, 100, 1);
+  uintptr_t adr = own_filled_block(ctx, 100, 1);
   uintptr_t const places[] = {umem_null(ctx), adr + 50, UINTPTR_MAX - 5, adr + 99};
   size_t const sizes[] = {1, SIZE_MAX, 100, SIZE_MAX - 50};
   for (size_t i = 0; i < 4; i++) {
     expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemValueError);
   }
   assert_filled(ctx, adr, 100, 1);
-  umem_free(ctx, adr);
 }
 
 SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
-  uintptr_t adr = new_filled_block(ctx, 100, 1), dead = new_block(ctx, 5000);
+  uintptr_t adr = own_filled_block(ctx, 100, 1), dead = new_block(ctx, 5000);
   umem_free(ctx, dead);
   uintptr_t const places[] = {adr + 50, adr + ((uintptr_t)1 << 40), dead + 100, adr};
   size_t const sizes[] = {100000, 1, 10, 200000};
@@ -63,7 +62,6 @@ SINGLE_WITH(outside_of_a_block_is_an_index_error, backendKeepsRecords) {
     expect_status(ctx, umem_set(ctx, places[i], 9, sizes[i]), umemIndexError);
   }
   assert_filled(ctx, adr, 100, 1);
-  umem_free(ctx, adr);
 }
 
 SUITE(set)

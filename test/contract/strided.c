@@ -364,8 +364,8 @@ SINGLE(comes_behind_earlier_work) {
   enum { count = 1000, item = 4 };
   SCOPED(free_bytes)
   unsigned char *wanted = new_bytes(count * item, 1), *between = new_bytes(count * item, 2);
-  uintptr_t from = new_filled_block(ctx, count * item, 1), to = new_block(ctx, count * item);
-  uintptr_t gapped = new_filled_block(ctx, count * 2 * item, 3), host = (uintptr_t)between;
+  uintptr_t from = own_filled_block(ctx, count * item, 1), to = own_block(ctx, count * item);
+  uintptr_t gapped = own_filled_block(ctx, count * 2 * item, 3), host = (uintptr_t)between;
   Section scatter = {item, 1, {count}, {0}, {2 * item}, 1, 0};
   Section gather = {item, 1, {count}, {2 * item}, {0}, 0, 1};
   umemLayout out = layout_of(&scatter), back = layout_of(&gather);
@@ -378,7 +378,6 @@ SINGLE(comes_behind_earlier_work) {
   assert_ok(umem_synchronize(ctx));
   assert_memory_equal(between, wanted, count * item);
   assert_holds(ctx, to, wanted, count * item);
-  FREE(ctx, from, to, gapped);
 }
 
 /* ---- nothing to do, and what cannot be done ---- */
@@ -409,7 +408,7 @@ static void expect_value_error(umemVirtual *src, umemVirtual *dst) {
 }
 
 PAIR(senseless_layouts_are_value_errors) {
-  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1), to = own_filled_block(dst->ctx, 100, 2);
   Section good = {4, 2, {2, 2}, {8, 4}, {8, 4}, 0, 0};
   umemLayout const right = layout_of(&good);
   umemLayout wrong[5];
@@ -426,12 +425,10 @@ PAIR(senseless_layouts_are_value_errors) {
     expect_value_error(src->ctx, dst->ctx);
   }
   assert_filled(dst->ctx, to, 100, 2);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 PAIR(sections_beyond_all_addresses_are_value_errors) {
-  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1), to = own_filled_block(dst->ctx, 100, 2);
   ptrdiff_t const half = PTRDIFF_MAX;
   Section const sections[] = {
       {1, 1, {3}, {half}, {1}, 0, 0},
@@ -449,12 +446,10 @@ PAIR(sections_beyond_all_addresses_are_value_errors) {
     expect_value_error(src->ctx, dst->ctx);
   }
   assert_filled(dst->ctx, to, 100, 2);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 PAIR(null_has_no_items) {
-  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1), to = own_filled_block(dst->ctx, 100, 2);
   Section section = {4, 2, {2, 2}, {16, 4}, {-16, -4}, 0, 0};
   umemLayout layout = layout_of(&section);
   uintptr_t last = to + 20;
@@ -462,24 +457,20 @@ PAIR(null_has_no_items) {
                 umemValueError);
   expect_status(dst->ctx, umem_copy_strided(src->ctx, from, dst->ctx, umem_null(dst->ctx), &layout),
                 umemValueError);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 /* Parts of the section may be written before that is found; other blocks keep their bytes. */
 PAIR(items_outside_of_a_block_are_index_errors) {
   Section section = {4, 1, {3}, {4}, {(ptrdiff_t)1 << 40}, 0, 0};
   umemLayout layout = layout_of(&section);
-  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_block(dst->ctx, 100);
-  uintptr_t other = new_filled_block(dst->ctx, 100, 3);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1), to = own_block(dst->ctx, 100);
+  uintptr_t other = own_filled_block(dst->ctx, 100, 3);
   if (dst->row->traits & backendKeepsRecords) {
     assert_int_equal(umem_copy_strided(src->ctx, from, dst->ctx, to, &layout), umemIndexError);
     expect_failure(dst->ctx, umemIndexError);
   }
   settle(src->ctx, dst->ctx);
   assert_filled(dst->ctx, other, 100, 3);
-  umem_free(src->ctx, from);
-  FREE(dst->ctx, to, other);
 }
 
 SUITE(strided)

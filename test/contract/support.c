@@ -123,6 +123,31 @@ uintptr_t new_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed) {
   return adr;
 }
 
+static struct {
+  umemVirtual *ctx;
+  uintptr_t adr;
+} own_blocks[16];
+static size_t own_count;
+
+static uintptr_t own(umemVirtual *ctx, uintptr_t adr) {
+  assert_true(own_count < sizeof own_blocks / sizeof *own_blocks);
+  own_blocks[own_count].ctx = ctx;
+  return own_blocks[own_count++].adr = adr;
+}
+
+uintptr_t own_block(umemVirtual *ctx, size_t nbytes) { return own(ctx, new_block(ctx, nbytes)); }
+
+uintptr_t own_filled_block(umemVirtual *ctx, size_t nbytes, uint64_t seed) {
+  return own(ctx, new_filled_block(ctx, nbytes, seed));
+}
+
+void free_own_blocks(void) {
+  while (own_count--) umem_free(own_blocks[own_count].ctx, own_blocks[own_count].adr);
+  own_count = 0;
+}
+
+void forget_own_blocks(void) { own_count = 0; }
+
 void settle(umemVirtual *src, umemVirtual *dst) {
   assert_ok(umem_synchronize(src));
   assert_ok(umem_synchronize(dst));

@@ -26,8 +26,8 @@ PAIR(both_sides_can_be_brought_up_to_date) {
 }
 
 PAIR(a_part_can_be_brought_up_to_date) {
-  uintptr_t from = new_filled_block(src->ctx, nbytes, 1);
-  uintptr_t to = new_filled_block(dst->ctx, nbytes, 2);
+  uintptr_t from = own_filled_block(src->ctx, nbytes, 1);
+  uintptr_t to = own_filled_block(dst->ctx, nbytes, 2);
   SCOPED(free_bytes) unsigned char *expected = new_bytes(nbytes, 2), *source = new_bytes(nbytes, 1);
   assert_ok(umem_sync_to(src->ctx, from, dst->ctx, to, 100));
   assert_ok(umem_sync_to(src->ctx, from + 4000, dst->ctx, to + 3000, 1000));
@@ -38,12 +38,10 @@ PAIR(a_part_can_be_brought_up_to_date) {
   memcpy(expected + 5990, source + 1, 10);
   assert_holds(dst->ctx, to, expected, nbytes);
   assert_holds(src->ctx, from, source, nbytes);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 SINGLE(nothing_moves_in_one_memory) {
-  uintptr_t adr = new_filled_block(ctx, nbytes, 1);
+  uintptr_t adr = own_filled_block(ctx, nbytes, 1);
   size_t before = records_of(place).moves;
   assert_ok(umem_sync_to(ctx, adr, ctx, adr, nbytes));
   assert_ok(umem_sync_from(ctx, adr, ctx, adr, nbytes));
@@ -52,16 +50,14 @@ SINGLE(nothing_moves_in_one_memory) {
   assert_int_equal(records_of(place).moves, before);
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   assert_holds(ctx, adr, bytes, nbytes);
-  umem_free(ctx, adr);
 }
 
 SINGLE(two_addresses_of_one_context_are_two) {
-  uintptr_t one = new_filled_block(ctx, nbytes, 1), other = new_filled_block(ctx, nbytes, 2);
+  uintptr_t one = own_filled_block(ctx, nbytes, 1), other = own_filled_block(ctx, nbytes, 2);
   SCOPED(free_bytes) unsigned char *bytes = new_bytes(nbytes, 1);
   assert_ok(umem_sync_to(ctx, one, ctx, other, nbytes));
   assert_ok(umem_synchronize(ctx));
   assert_holds(ctx, other, bytes, nbytes);
-  FREE(ctx, one, other);
 }
 
 PAIR(no_bytes_are_no_op_anywhere) {
@@ -70,14 +66,12 @@ PAIR(no_bytes_are_no_op_anywhere) {
 }
 
 PAIR(has_the_errors_of_copies) {
-  uintptr_t from = new_filled_block(src->ctx, 100, 1), to = new_filled_block(dst->ctx, 100, 2);
+  uintptr_t from = own_filled_block(src->ctx, 100, 1), to = own_filled_block(dst->ctx, 100, 2);
   assert_int_equal(umem_sync_to(src->ctx, umem_null(src->ctx), dst->ctx, to, 10), umemValueError);
   expect_failure(src->ctx, umemValueError);
   expect_status(dst->ctx, umem_sync_from(dst->ctx, umem_null(dst->ctx), src->ctx, from, 10),
                 umemValueError);
   assert_filled(dst->ctx, to, 100, 2);
-  umem_free(src->ctx, from);
-  umem_free(dst->ctx, to);
 }
 
 /* Where nothing would move. */

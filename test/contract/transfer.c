@@ -319,7 +319,7 @@ static bool never(void *user, uint64_t done, uint64_t total) {
 SINGLE(refuses_what_copies_refuse) {
   umemTransfer *transfer = (umemTransfer *)ctx;
   umemCopyOptions options = UMEM_COPY_OPTIONS_INIT;
-  uintptr_t adr = new_block(ctx, 100);
+  uintptr_t adr = own_block(ctx, 100);
   umemStatusType status = umem_start(ctx, umem_null(ctx), ctx, adr, 10, NULL, &transfer);
   assert_null(transfer);
   expect_status(ctx, status, umemValueError);
@@ -336,7 +336,6 @@ SINGLE(refuses_what_copies_refuse) {
   status = umem_start_strided(ctx, adr, ctx, adr, NULL, NULL, &transfer);
   expect_status(ctx, status, umemValueError);
   assert_null(transfer);
-  umem_free(ctx, adr);
 }
 
 ONCE(null_is_no_transfer) {

@@ -72,3 +72,19 @@ static inline void expect_written(size_t last) {
   for (int i = 0; i < count; i++)
     assert_int_equal(bench.destination[i], (size_t)i < last * rows ? -100 - i : 0);
 }
+
+/* Begins, and has so many blocks. */
+static inline void begin_and_work(size_t number_of_blocks) {
+  begin(&bench.options);
+  for (size_t number = 0; number < number_of_blocks; number++) {
+    assert_true(next());
+    work(number);
+  }
+}
+
+/* Has all others; ends. */
+static inline void finish_from(size_t first) {
+  pass_from(first, work);
+  assert_ok(end());
+  expect_written(blocks_in_all);
+}

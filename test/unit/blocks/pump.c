@@ -28,11 +28,7 @@ TEST_AGAIN(one_thread, a_source_alone_is_read)
 TEST(reads_ahead_and_writes_behind) {
   gate_open(&bench.from, 2, 0);
   gate_open(&bench.to, 0, 0);
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
-  assert_true(next());
-  work(1);
+  begin_and_work(2);
   /* The program has block 1, and both gates are closed: block 2 is being read, and block 0
    * written. */
   assert_true(gate_await(&bench.from, 3, 0));
@@ -44,18 +40,14 @@ TEST(reads_ahead_and_writes_behind) {
   assert_false(bench.to.hears_signals);
   gate_open(&bench.from, SIZE_MAX, 0);
   gate_open(&bench.to, 0, SIZE_MAX);
-  pass_from(2, work);
-  assert_ok(end());
-  expect_written(blocks_in_all);
+  finish_from(2);
 }
 TEST_AGAIN(three_threads, reads_ahead_and_writes_behind)
 
 TEST(holds_no_more_than_depth) {
   bench.options.depth = 3;
   gate_open(&bench.to, 0, 0);
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   assert_true(next()); /* 0 is being written, 1 is here, 2 is read: there is no memory for 3 */
   work(1);
   assert_true(gate_await(&bench.from, 3, 0));
@@ -65,9 +57,7 @@ TEST(holds_no_more_than_depth) {
   gate_open(&bench.to, 0, 1);
   assert_true(gate_await(&bench.from, 4, 0));
   gate_open(&bench.to, 0, SIZE_MAX);
-  pass_from(2, work);
-  assert_ok(end());
-  expect_written(blocks_in_all);
+  finish_from(2);
 }
 
 /* With one thread the same happens in the calling thread. */
@@ -112,11 +102,7 @@ TEST(contexts_that_are_not_concurrent_get_no_threads) {
 /* ---- leaving early ---- */
 
 TEST(a_block_that_was_not_given_back_is_not_written) {
-  begin(&bench.options);
-  for (size_t number = 0; number < 4; number++) {
-    assert_true(next());
-    work(number);
-  }
+  begin_and_work(4);
   assert_ok(end());
   expect_written(3);
 }
@@ -206,18 +192,14 @@ TEST(progress_cancels_nothing_that_is_done) {
 /* ---- fork ---- */
 
 TEST(a_child_of_fork_has_no_threads) {
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   IN_CHILD {
     bool right = !next() && umem_thread_status() == umemRuntimeError &&
                  strstr(umem_thread_message(), "umemBlocks_next: forked in the middle") != NULL &&
                  !next() && end() == umemRuntimeError;
     EXPECT(right);
   }
-  pass_from(1, work);
-  assert_ok(end());
-  expect_written(blocks_in_all);
+  finish_from(1);
 }
 
 /* It inherits a condition that threads of its parent were about to leave, and must not wait for
@@ -237,15 +219,11 @@ TEST(a_child_of_fork_may_cancel) {
 }
 
 TEST_ON(one_thread, a_child_of_one_thread_goes_on) {
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   IN_CHILD {
     size_t number = 1;
     while (next()) work(number++);
     EXPECT(number == blocks_in_all && end() == umemOK && bench.destination[count - 1] == -139);
   }
-  pass_from(1, work);
-  assert_ok(end());
-  expect_written(blocks_in_all);
+  finish_from(1);
 }

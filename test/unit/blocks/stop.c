@@ -9,9 +9,7 @@
 /* ---- cancellation ---- */
 
 TEST(cancels_between_blocks) {
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   assert_true(next());
   umemBlocks_cancel(&blocks);
   work(1);
@@ -193,9 +191,7 @@ TEST(a_write_that_fails_at_the_end_is_reported) {
   expect_stop(umemIOError, "writing block 9 of 10 (rows 36 to 39)");
   reopen_bench();
   bench.to.fail_write = 1;
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   gate_open(&bench.to, 0, 0);
   assert_true(next());
   gate_open(&bench.to, 0, 1);
@@ -317,9 +313,7 @@ TEST(blocks_that_are_none) {
 }
 
 TEST(a_wrong_size_keeps_the_block) {
-  begin(&bench.options);
-  assert_true(next());
-  work(0);
+  begin_and_work(1);
   umemBlock wrong = {0};
   assert_false(umemBlocks_next(&blocks, &wrong));
   expect_failure(umemValueError, "umemBlocks_next: block->size is 0");
