@@ -5,9 +5,9 @@
  *     TEST_CASE_WITH(a_file_is_read, open_file, close_file) { ... *state is of open_file ... }
  *     TEST_CASE_AGAIN(a_file_is_read, mapped, open_file, close_file, "mapped") // a second run
  *
- * When a test begins, the thread has no failure of an earlier one. A program without a main has that
- * of cases_main.c, which runs them. The headers of C and POSIX that most tests use come with this
- * one. */
+ * When a test begins, the thread has no failure of an earlier one. A program without a main has
+ * that of cases_main.c, which runs them. The headers of C and POSIX that most tests use come with
+ * this one. */
 #pragma once
 
 #include <errno.h>

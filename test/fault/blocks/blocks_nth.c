@@ -25,9 +25,7 @@ typedef struct Files {
 
 static unsigned thread_count = 1; /* of umem */
 
-static int set_up(void **state UNUSED) {
-  return umem_set_threads(thread_count) != umemOK;
-}
+static int set_up(void **state UNUSED) { return umem_set_threads(thread_count) != umemOK; }
 static int tear_down(void **state UNUSED) {
   inject_reset();
   return umem_set_threads(0) != umemOK;

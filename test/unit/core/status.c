@@ -5,9 +5,7 @@
 
 static umemHost host;
 
-static int open_host(void **state UNUSED) {
-  return umemHost_ctor(&host) != umemOK;
-}
+static int open_host(void **state UNUSED) { return umemHost_ctor(&host) != umemOK; }
 
 static int close_host(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);

@@ -1,5 +1,6 @@
-/* file_lists.c - lists of copies from files, on File and MMap: short rows from the mapping, and pieces
- * that the cache lacks, which a ring of the kernel reads or calls that it knows of before. */
+/* file_lists.c - lists of copies from files, on File and MMap: short rows from the mapping, and
+ * pieces that the cache lacks, which a ring of the kernel reads, or calls that it knows of
+ * before. */
 #include "base/faultable.h"
 
 #include "runs_help.h"

@@ -1,5 +1,5 @@
-/* runs_help.h - what the tests of runs of bytes that lie far apart in files share: how often the file
- * is read, and files that the cache lacks.
+/* runs_help.h - what the tests of runs of bytes that lie far apart in files share: how often the
+ * file is read, and files that the cache lacks.
  *
  * Programs are linked with --wrap=pread,--wrap=pread64. */
 #pragma once
