@@ -132,6 +132,7 @@ typedef struct Side {
 typedef struct Chunks {
   Side src, dst;
   umemVirtual *host;
+  unsigned forks; /* umem_fork_count(): in a child no other thread gives a turn back */
   size_t nbytes, chunk;
   size_t next; /* the first chunk that no thread has taken; atomic, as is over */
   bool over;   /* a chunk has failed: take no other */
@@ -149,7 +150,8 @@ static void end_turn(pthread_mutex_t **turn) {
 static void move_side(Chunks const *chunks, Side const *side, size_t at, char *buffer,
                       size_t nbytes) {
   bool ordered = umem_can(side->ctx, umemOrdered);
-  __attribute__((cleanup(end_turn))) pthread_mutex_t *turn = ordered ? side->turn : NULL;
+  __attribute__((cleanup(end_turn))) pthread_mutex_t *turn =
+      ordered && chunks->forks == umem_fork_count() ? side->turn : NULL;
   if (turn) pthread_mutex_lock(turn);
   if (side == &chunks->src)
     umem_fill_buffer(side->ctx, side->adr + at, chunks->host, buffer, nbytes);
@@ -245,6 +247,7 @@ static __attribute__((noinline)) void move_buffers(Plan *plan, umemVirtual *src,
   Chunks chunks = {.src = {src, src_adr, NULL},
                    .dst = {dst, dst_adr, NULL},
                    .host = plan->host,
+                   .forks = umem_fork_count(),
                    .nbytes = nbytes};
   bool queued = umem_can(src, umemOrdered) || umem_can(dst, umemOrdered);
   if (nbytes <= least_chunk && !queued)

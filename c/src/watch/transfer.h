@@ -216,7 +216,8 @@ typedef struct umemTransferBlock {
   uintptr_t first, end;
 } umemTransferBlock;
 
-/* The block of ctx that begins at adr. If ctx does not know how long it is, its first byte. */
+/* The block of ctx that begins at adr. If ctx does not know how long it is, its first byte; if
+ * another thread keeps ctx from looking, all bytes from there on. */
 umemTransferBlock umemTransfer_block_at(umemVirtual *ctx, uintptr_t adr);
 
 /* A transfer that goes on, and uses the block otherwise than before it in its queue; or NULL. With

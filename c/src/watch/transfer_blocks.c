@@ -67,6 +67,8 @@ umemTransferBlock umemTransfer_block_at(umemVirtual *ctx, uintptr_t adr) {
   }
   if (search == umemSearchFound)
     block.end = found.adr + found.nbytes;
+  else if (search == umemSearchBusy)
+    block.end = UINTPTR_MAX; /* whatever it may be */
   else if (!found.ctx && is_of_malloc(ctx))
     block.end = adr + malloc_usable_size((void *)adr);
   return block;

@@ -117,6 +117,8 @@ typedef struct Queue {
 static struct {
   pthread_t leaver;
   bool came, entered; /* the leaver; then another thread; atomic */
+  bool forks, forked; /* it forks instead, while the other thread reads; forked: atomic */
+  pid_t child;
 } leaving;
 
 static void read_queue(umemVirtual *ctx UNUSED, uintptr_t src, umemVirtual *that UNUSED,
@@ -124,6 +126,9 @@ static void read_queue(umemVirtual *ctx UNUSED, uintptr_t src, umemVirtual *that
   if (!pthread_equal(pthread_self(), leaving.leaver) &&
       __atomic_load_n(&leaving.came, __ATOMIC_ACQUIRE))
     __atomic_store_n(&leaving.entered, true, __ATOMIC_RELEASE);
+  while (leaving.forks && __atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE) &&
+         !__atomic_load_n(&leaving.forked, __ATOMIC_ACQUIRE))
+    usleep(1000);
   memcpy((void *)dst, (void *)src, nbytes);
 }
 
@@ -135,7 +140,11 @@ static void write_and_leave(umemVirtual *ctx UNUSED, uintptr_t dst, umemVirtual 
   __atomic_store_n(&leaving.came, true, __ATOMIC_RELEASE);
   for (int i = 0; i < 100 && !__atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE); i++)
     usleep(1000);
-  pthread_exit(NULL);
+  if (!leaving.forks) pthread_exit(NULL);
+  if (leaving.forked) return;
+  leaving.child = fork();
+  if (!leaving.child) alarm(20);
+  __atomic_store_n(&leaving.forked, true, __ATOMIC_RELEASE);
 }
 
 static void end_queue(umemVirtual *ctx) {
@@ -160,11 +169,11 @@ static void *copy_between_queues(void *argument) {
   static char from[nbytes], to[nbytes];
   leaving.leaver = pthread_self();
   umem_copy_to(&queues[0], (uintptr_t)from, &queues[1], (uintptr_t)to, nbytes);
+  if (leaving.forks && !leaving.child) _exit(0);
   return argument;
 }
 
-/* It leaves as an exception of C++ does. */
-TEST_CASE(a_thread_that_leaves_a_copy_keeps_no_turn) {
+static void *copy_in_a_thread(void) {
   Queue queues[2] = {0};
   pthread_t thread;
   void *returned;
@@ -175,7 +184,20 @@ TEST_CASE(a_thread_that_leaves_a_copy_keeps_no_turn) {
   assert_int_equal(pthread_join(thread, &returned), 0);
   alarm(0);
   assert_true(leaving.came);
-  assert_null(returned);
   assert_int_equal(umem_set_threads(0), umemOK);
   umem_dtor(&queues[0]), umem_dtor(&queues[1]);
+  return returned;
+}
+
+/* It leaves as an exception of C++ does. */
+TEST_CASE(a_thread_that_leaves_a_copy_keeps_no_turn) { assert_null(copy_in_a_thread()); }
+
+/* The thread that has the other turn is not in the child. */
+TEST_CASE(a_child_of_fork_waits_for_no_turn) {
+  int status = -1;
+  memset(&leaving, 0, sizeof leaving);
+  leaving.forks = true;
+  assert_non_null(copy_in_a_thread());
+  assert_int_equal(waitpid(leaving.child, &status, 0), leaving.child);
+  assert_int_equal(status, 0);
 }

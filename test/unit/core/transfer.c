@@ -425,3 +425,28 @@ SLOW_TEST(who_frees_a_block_waits_for_its_transfers) {
   umem_dtor(&stats);
   umem_dtor(&other);
 }
+
+static struct umemVtbl const *own;
+static bool busy; /* atomic */
+
+static umemSearch find_later(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  return __atomic_load_n(&busy, __ATOMIC_ACQUIRE) ? umemSearchBusy : own->find(ctx, adr, found);
+}
+
+/* Another thread has the lock of its context all the time. */
+SLOW_TEST(who_frees_a_block_of_unknown_length_waits) {
+  struct umemVtbl vtbl = *(own = file.super.vptr);
+  uintptr_t adr = umem_alloc(&file, small);
+  vtbl.find = find_later;
+  file.super.vptr = &vtbl;
+  hold(true);
+  umemTransfer *transfer = start_into(0, &file.super, adr + small - 1000);
+  await_reads(1);
+  __atomic_store_n(&busy, true, __ATOMIC_RELEASE);
+  pthread_t thread = start_thread(release_hold, NULL);
+  umem_free(&file, adr);
+  assert_true(umemTransfer_poll(transfer));
+  assert_ok(umemTransfer_release(transfer));
+  join_thread(thread);
+  file.super.vptr = own;
+}
