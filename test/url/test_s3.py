@@ -397,8 +397,8 @@ def test_an_object_that_changes_is_never_a_mixture(s3, moto):
 
 
 def test_a_missing_object_says_so(s3):
-    with pytest.raises(umem.OSError, match=r"s3://bucket/missing: HTTP status 404"):
-        umem.open("s3://bucket/missing")
+    with pytest.raises(umem.OSError, match=r"s3://bucket/nothing: HTTP status 404"):
+        umem.open("s3://bucket/nothing")
 
 
 # ---- servers ----
