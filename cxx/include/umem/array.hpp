@@ -143,7 +143,8 @@ public:
     return full(extents, value, std::move(device), in_order(options, order));
   }
 
-  /* A number of another type. Throws umem::value_error for integers whose type does not have it. */
+  /* A number of another type. Throws umem::value_error for integers whose type does not have it.
+   * more: the order, the context, the options, as above. */
   template <class Value, class... More, class = detail::if_other_number<Value, value_type>>
   static Array full(Extents<Rank> const &extents, Value value, More &&...more) {
     return full(extents, detail::as_element<value_type>("Array::full", value),
