@@ -123,10 +123,13 @@ static struct {
 
 static void read_queue(umemVirtual *ctx UNUSED, uintptr_t src, umemVirtual *that UNUSED,
                        uintptr_t dst, size_t nbytes) {
-  if (!pthread_equal(pthread_self(), leaving.leaver) &&
-      __atomic_load_n(&leaving.came, __ATOMIC_ACQUIRE))
+  bool other = !pthread_equal(pthread_self(), leaving.leaver);
+  for (int i = 0;
+       other && leaving.forks && i < 20 && !__atomic_load_n(&leaving.came, __ATOMIC_ACQUIRE); i++)
+    usleep(1000);
+  if (other && __atomic_load_n(&leaving.came, __ATOMIC_ACQUIRE))
     __atomic_store_n(&leaving.entered, true, __ATOMIC_RELEASE);
-  while (leaving.forks && __atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE) &&
+  while (other && leaving.forks && __atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE) &&
          !__atomic_load_n(&leaving.forked, __ATOMIC_ACQUIRE))
     usleep(1000);
   memcpy((void *)dst, (void *)src, nbytes);
@@ -142,6 +145,10 @@ static void write_and_leave(umemVirtual *ctx UNUSED, uintptr_t dst, umemVirtual 
     usleep(1000);
   if (!leaving.forks) pthread_exit(NULL);
   if (leaving.forked) return;
+  if (!__atomic_load_n(&leaving.entered, __ATOMIC_ACQUIRE)) { /* later, then */
+    __atomic_store_n(&leaving.came, false, __ATOMIC_RELEASE);
+    return;
+  }
   leaving.child = fork();
   if (!leaving.child) alarm(20);
   __atomic_store_n(&leaving.forked, true, __ATOMIC_RELEASE);
