@@ -137,7 +137,7 @@ CXX_MUTANTS = [
         "an infinite number wraps to anything", ["half", "c_array_numbers"]),
     cxx("convert.hpp", "(std::uint64_t(1) << 32) * (std::uint64_t(1) << 32);", "(std::uint64_t(1) << 31) * (std::uint64_t(1) << 32);",
         "numbers wrap at 2^63", ["half", "c_array_numbers"]),
-    cxx("print.hpp", "return result.replace(point, std::strcspn(text + point, \"0123456789e\"), \".\");", "return result;",
+    cxx("print.hpp", "return (result += '.')", "return (result += text[point])",
         "an array is printed with the comma of the locale", ["print"]),
 
     # ---- the program ----

@@ -36,8 +36,8 @@
  *              only, and those of less than 1 MiB go first. umemTransfer_wait copies itself what no
  *              thread has begun; but it leaves what can join a sequence to one GPU (see below) to
  *              the threads for a millisecond, and while such a sequence runs, until that ends it.
- *              Buffers are those of the plain copies, for at most five copies (the threads, and
- *              the one that waits) at a time. Transfers that pass through pinned buffers
+ *              Buffers are those of the plain copies, for at most four copies at a time, and one
+ *              of each thread that waits. Transfers that pass through pinned buffers
  *              (umemCuda_set_staging) share these, and the threads that fill them. To one GPU,
  *              those of at least 2 MiB are one sequence of pieces, in the order of their starts:
  *              the next one begins while the last pieces of the one before are copied.
@@ -111,7 +111,9 @@ UMEM_EXTERN bool umemTransfer_poll(umemTransfer *transfer);
 /* Cancels the transfer, and does not wait for its end. One that no thread has begun ends at once,
  * one that goes on after the pieces that its threads have begun. Work that is queued on a stream
  * goes on. umemTransfer_progress then says how many bytes are done; of a long transfer some behind
- * them may be in the destination, too. Does nothing after the end, and for NULL. */
+ * them may be in the destination, too. umemTransfer_wait then records umemCancelledError on the
+ * destination, or on a source whose read was cut off, such as one that waited for a server; where
+ * no call waits, nothing is recorded. Does nothing after the end, and for NULL. */
 UMEM_EXTERN void umemTransfer_cancel(umemTransfer *transfer);
 
 /* Sets *done to the bytes that are in the destination, and *total to all that are to be copied.

@@ -190,6 +190,27 @@ SLOW_TEST(transfers_share_pinned_buffers) {
   }
 }
 
+static void *wait_for(void *transfer) { return umemTransfer_wait(transfer) ? NULL : transfer; }
+
+/* So no more buffers are in use: four threads copy, and whoever waits. */
+SLOW_TEST(few_copies_are_under_way_at_a_time) {
+  enum { count = 12, servers = 4, waiting = 2 };
+  umemTransfer *transfers[count];
+  pthread_t threads[waiting];
+  assert_ok(umem_set_threads(count));
+  hold(true);
+  for (unsigned i = 0; i < count; i++) transfers[i] = start_slow(small);
+  for (unsigned i = 0; i <= waiting; i++) {
+    await_reads(servers + i);
+    usleep(20000);
+    assert_int_equal(__atomic_load_n(&slow.reads, __ATOMIC_RELAXED), servers + i);
+    if (i < waiting) threads[i] = start_thread(wait_for, transfers[count - 1 - i]);
+  }
+  hold(false);
+  assert_true(join_threads(threads, waiting));
+  for (unsigned i = 0; i < count; i++) assert_ok(umemTransfer_release(transfers[i]));
+}
+
 /* ---- lists ---- */
 
 /* What a slow file gives to RAM and, beside that, RAM to a file: as one transfer. */

@@ -302,6 +302,25 @@ FEED_TEST(a_batch_that_fails_leaves_the_one_before) {
   expect_all_returned();
 }
 
+/* The last piece of the first transfer fails when the one thread has read of the second. */
+FEED_TEST(a_failure_names_the_call_of_its_transfer) {
+  enum { nbytes = 2 << 20 };
+  umemLayout const run = {.size = sizeof run, .item_size = nbytes};
+  expect_ok(umem_set_threads(3));
+  fault.unreachable = far[0] + nbytes / 2;
+  set(&fault.holds, true);
+  start_all(1, nbytes);
+  expect_ok(umem_start_strided(&file, near[1], &gpu, far[1], &run, NULL, &transfers[1]));
+  set(&fault.holds, false);
+  expect_failed(0, umemValueError, "umem_start: cannot copy 1048576 bytes to GPU 0");
+  result(1); /* fails too, if its block lies behind that of the first one */
+  umem_thread_clear();
+  fault.unreachable = 0;
+  umem_clear_status(&gpu);
+  expect_ok(umemTransfer_release(transfers[1]));
+  expect_all_returned();
+}
+
 FEED_TEST(a_batch_that_cannot_be_waited_for_fails) {
   char const *const functions[] = {"event_query", "event_synchronize"};
   for (size_t i = 0; i < 2; i++) {
