@@ -319,8 +319,7 @@ void save_safetensors(char const *path, std::vector<NewMember> &members, Metadat
     if (member.turned) turned += umemArray_nbytes(member.array);
   progress.begin(nbytes + turned);
   write_texts(file.get(), {{base, header}});
-  write_elements(file.get(), base, members, progress);
-  finish_elements(file.get(), base, members, false, progress);
+  write_elements(file.get(), base, members, false, progress);
   check(umemFile_commit(file.get()));
 }
 
@@ -333,8 +332,7 @@ void save_npz(char const *path, std::vector<NewMember> &members, Metadata const 
   NewFile file(path, options);
   std::uintptr_t const base = allocate(file.get(), end + directory_size);
   progress.begin(2 * bytes_of(members));
-  write_elements(file.get(), base, members, progress);
-  finish_elements(file.get(), base, members, true, progress);
+  write_elements(file.get(), base, members, true, progress);
   std::string const directory = finish_npz(members, end);
   std::vector<std::pair<std::uintptr_t, std::string_view>> texts = {{base + end, directory}};
   for (NewMember const &member : members)

@@ -180,6 +180,9 @@ public:
   void begin(std::uint64_t total);
   void add(std::uint64_t nbytes);
 
+  /* Bytes between two calls that the user wants; 0: as umem chooses. */
+  std::size_t step() const { return function_ ? step_ : 0; }
+
   /* Copies items in one call, and adds their bytes. */
   void copy(std::vector<umemCopyItem> const &items);
 
@@ -203,14 +206,10 @@ void copy_members(std::vector<Member const *> const &members, umemArray *const *
 /* Reads all bytes of members that have checksums. Throws a Failure if one is wrong. */
 void check_members(std::vector<Member const *> const &members, Progress &progress);
 
-/* Writes the elements of members to a file, whose first byte is at base. */
-void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> const &members,
-                    Progress &progress);
-
-/* Completes elements that are in the file: turns those that must be, and fills in checksums, if the
- * format has them. */
-void finish_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
-                     bool has_checksums, Progress &progress);
+/* Writes the elements of members to a file, whose first byte is at base: turns those that must be,
+ * and adds to the checksums, if the format has them. */
+void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
+                    bool has_checksums, Progress &progress);
 
 /* ---- safetensors ---- */
 

@@ -49,8 +49,12 @@ void Progress::copy(std::vector<umemCopyItem> const &items) {
 
 /* ---- parts ---- */
 
+static bool has_capabilities(void *ctx, unsigned wanted) {
+  return (static_cast<umemVirtual *>(ctx)->capabilities & wanted) == wanted;
+}
+
 void finish(void *ctx) {
-  if (static_cast<umemVirtual *>(ctx)->capabilities & umemOrdered) check(umem_synchronize(ctx));
+  if (has_capabilities(ctx, umemOrdered)) check(umem_synchronize(ctx));
 }
 
 namespace {
@@ -219,9 +223,11 @@ struct Run {
   std::uint64_t nbytes;
   bool has_checksum = true;
   std::size_t number = 1; /* bytes of a number that is turned on its way; 1: none is */
+  void *to = nullptr;     /* where the bytes go; NULL: they are only read */
+  std::uintptr_t to_adr = 0;
 };
 
-/* Reads a part of a run by this thread, and returns its checksum. */
+/* Passes a part of a run by this thread, and returns its checksum. */
 std::uint32_t pass_here(Run const &run, std::uint64_t begin, std::uint64_t nbytes) {
   Host host;
   std::vector<char> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(staged, nbytes)));
@@ -229,14 +235,11 @@ std::uint32_t pass_here(Run const &run, std::uint64_t begin, std::uint64_t nbyte
   for (std::uint64_t done = 0; done < nbytes; done += bytes.size()) {
     auto const count =
         static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), nbytes - done));
-    std::uintptr_t const adr = run.adr + begin + done,
-                         buffer = reinterpret_cast<std::uintptr_t>(bytes.data());
-    check(umem_copy_to(run.ctx, adr, host.get(), buffer, count));
+    auto const buffer = reinterpret_cast<std::uintptr_t>(bytes.data());
+    check(umem_copy_to(run.ctx, run.adr + begin + done, host.get(), buffer, count));
     finish(run.ctx);
-    if (run.number > 1) {
-      reverse_numbers(bytes.data(), count, run.number);
-      check(umem_copy_from(run.ctx, adr, host.get(), buffer, count));
-    }
+    if (run.number > 1) reverse_numbers(bytes.data(), count, run.number);
+    if (run.to) check(umem_copy_from(run.to, run.to_adr + begin + done, host.get(), buffer, count));
     if (run.has_checksum) sum = checksum_of(sum, bytes.data(), count);
   }
   return sum;
@@ -267,24 +270,26 @@ struct Pieces {
   }
 };
 
-/* Reads a run by several threads, and returns the checksum of what is before it and of the run. */
+/* Passes a run by several threads, and returns the checksum of what is before it and of the run. */
 std::uint32_t pass(Run const &run, std::uint32_t before, Progress &progress) {
-  bool const is_concurrent = static_cast<umemVirtual *>(run.ctx)->capabilities & umemConcurrent;
-  std::size_t const most = is_concurrent ? umem_get_threads() : 1;
-  std::uint64_t const nbytes = run.nbytes;
+  std::size_t const most = has_capabilities(run.ctx, umemConcurrent) ? umem_get_threads() : 1;
+  std::uint64_t const nbytes = run.nbytes, times = run.to && run.to != run.ctx ? 2 : 1;
+  std::uint64_t const step = progress.step() ? std::max(progress.step(), staged) : most * summed,
+                      each = std::clamp<std::uint64_t>(step / most, staged, summed);
   Pieces pieces = {run, {}};
   std::uint32_t sum = before;
   for (std::uint64_t done = 0; done < nbytes;) {
     pieces.list.clear();
-    for (std::uint64_t at = done; at < nbytes && pieces.list.size() < most; at += summed)
-      pieces.list.push_back({at, std::min<std::uint64_t>(summed, nbytes - at)});
+    std::uint64_t const end = std::min(nbytes, done + step);
+    for (std::uint64_t at = done; at < end && pieces.list.size() < most; at += each)
+      pieces.list.push_back({at, std::min(each, end - at)});
     check(umem_parallel_for(static_cast<unsigned>(pieces.list.size()), Pieces::read, &pieces));
     for (Piece const &piece : pieces.list) {
       umemAttempt_record(&piece.attempt);
       if (piece.failure) std::rethrow_exception(piece.failure);
       if (run.has_checksum) sum = joined_checksums(sum, piece.sum, piece.nbytes);
       done += piece.nbytes;
-      progress.add(piece.nbytes);
+      progress.add(times * piece.nbytes);
     }
   }
   return sum;
@@ -322,15 +327,39 @@ void check_members(std::vector<Member const *> const &members, Progress &progres
 
 /* ---- to a file ---- */
 
-void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> const &members,
-                    Progress &progress) {
+namespace {
+
+/* Whether the elements of a member must be seen on their way to a file. */
+bool is_seen(NewMember const &member, bool has_checksums) { return has_checksums || member.turned; }
+
+/* Whether they then are seen as they leave RAM: others are read in the file. */
+bool is_seen_first(NewMember const &member, bool has_checksums) {
+  return is_seen(member, has_checksums) && umemArray_is_c_contiguous(member.array) &&
+         has_capabilities(umemArray_context(member.array), umemCpuReadable | umemConcurrent);
+}
+
+Run run_of(NewMember const &member, umemFile *file, std::uintptr_t base, bool has_checksums) {
+  std::uintptr_t const adr = base + member.offset;
+  Run run = {file, adr, umemArray_nbytes(member.array), has_checksums};
+  bool const first = is_seen_first(member, has_checksums);
+  if (member.turned) run.number = number_bytes(umemArray_type(member.array));
+  if (run.number > 1 || first) run.to = file, run.to_adr = adr;
+  if (first) run.ctx = umemArray_context(member.array), run.adr = umemArray_address(member.array);
+  return run;
+}
+
+} // namespace
+
+void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
+                    bool has_checksums, Progress &progress) {
   std::vector<umemCopyItem> items;
   for (NewMember const &member : members)
-    if (umemArray_elements(member.array) > 0 && umemArray_is_c_contiguous(member.array))
+    if (umemArray_elements(member.array) > 0 && umemArray_is_c_contiguous(member.array) &&
+        !is_seen_first(member, has_checksums))
       items.push_back({umemArray_context(member.array), umemArray_address(member.array), file,
                        base + member.offset, umemArray_nbytes(member.array)});
   progress.copy(items);
-  for (NewMember const &member : members) {
+  for (NewMember &member : members) {
     if (umemArray_elements(member.array) > 0 && !umemArray_is_c_contiguous(member.array))
       in_parts(member.array, strided, 0, [&](umemArray *part, std::uint64_t before) {
         call(umemArray_assign, alike(part, file, base + member.offset + before).get(), part);
@@ -338,17 +367,9 @@ void write_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> 
       });
     finish(umemArray_context(member.array));
   }
-}
-
-void finish_elements(umemFile *file, std::uintptr_t base, std::vector<NewMember> &members,
-                     bool has_checksums, Progress &progress) {
   for (NewMember &member : members)
-    if (has_checksums || member.turned) {
-      std::size_t const number = member.turned ? number_bytes(umemArray_type(member.array)) : 1;
-      member.checksum =
-          pass({file, base + member.offset, umemArray_nbytes(member.array), has_checksums, number},
-               member.checksum, progress);
-    }
+    if (is_seen(member, has_checksums))
+      member.checksum = pass(run_of(member, file, base, has_checksums), member.checksum, progress);
 }
 
 } // namespace umem_formats

@@ -37,7 +37,13 @@ enum : std::size_t {
   end64_size = 56,
   locator_size = 20
 };
-enum : unsigned { encrypted = 1 | 1 << 6 | 1 << 13, sizes_behind = 1 << 3, utf8 = 1 << 11 };
+enum : unsigned {
+  encrypted = 1 | 1 << 6 | 1 << 13,
+  sizes_behind = 1 << 3,
+  patched = 1 << 5,
+  utf8 = 1 << 11
+};
+constexpr unsigned last_version = 63; /* 6.3 of the format; later ones may mean something else */
 enum : unsigned { stored = 0, deflated = 8 };
 enum : unsigned { id_zip64 = 1, id_alignment = 0xD935 };
 constexpr std::uint32_t most32 = 0xFFFFFFFF; /* stands for a number in the field of 64 bits */
@@ -132,7 +138,8 @@ Directory find_directory(Source const &source) {
 
 /* A file in the zip file. */
 struct Entry {
-  std::string name; /* as it is stored */
+  std::string name;     /* as it is stored */
+  unsigned version = 0; /* that a reader must know, times 10 */
   unsigned flags = 0, method = 0;
   std::uint32_t checksum = 0;
   std::uint64_t packed = 0, size = 0; /* bytes, compressed and not */
@@ -164,7 +171,8 @@ void read_zip64(std::string_view extra, std::string const &shown,
 Entry read_entry(Fields &fields) {
   Entry entry;
   if (fields.four() != entry_mark) refuse("its directory has an entry that is none");
-  fields.four(); /* versions */
+  fields.two(); /* of the writer */
+  entry.version = fields.two() & 0xFF;
   entry.flags = fields.two();
   entry.method = fields.two();
   fields.four(); /* time */
@@ -202,7 +210,7 @@ void read_local(Source const &source, std::uint64_t end, Entry &entry) {
   read_zip64(std::string_view(rest).substr(name), entry.shown(), {&size, &packed});
   bool const later = flags & sizes_behind;
   if (rest.compare(0, name, entry.name) != 0 || name != entry.name.size() ||
-      method != entry.method || (flags ^ entry.flags) & (encrypted | utf8) ||
+      method != entry.method || (flags ^ entry.flags) & (encrypted | patched | utf8) ||
       (!later && (checksum != entry.checksum || packed != entry.packed || size != entry.size)))
     refuse("both headers of %s in the zip file contradict each other", entry.shown().c_str());
 }
@@ -337,6 +345,11 @@ Member member_of(Source const &source, Entry const &entry) {
   member.offset = entry.begin;
   if (entry.flags & encrypted)
     member.problem = "it is encrypted";
+  else if (entry.flags & patched)
+    member.problem = "it is a patch of other bytes";
+  else if (entry.version > last_version)
+    member.problem = "it needs version " + std::to_string(entry.version / 10) + "." +
+                     std::to_string(entry.version % 10) + " of zip files";
   else if (entry.method != stored && entry.method != deflated)
     member.problem = "it is compressed by method " + std::to_string(entry.method) +
                      " of zip files; known are 0 (stored) and 8 (deflated)";

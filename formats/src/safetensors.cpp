@@ -9,8 +9,8 @@
 #include "json.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
+#include <utility>
 
 #if !defined(__BYTE_ORDER__) || __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "umem-formats reads and writes the bytes of numbers as they are, for little endian machines"
@@ -57,13 +57,6 @@ constexpr Type types[] = {
     one("U64", umemCodeUInt, 64),
 };
 
-Type const &type_named(std::string_view name, std::string const &array) {
-  for (Type const &type : types)
-    if (name == type.name) return type;
-  refuse("%s has type %s, which the format does not have", quoted(array).c_str(),
-         quoted(name).c_str());
-}
-
 Type const &type_of(umemArray *array, std::string const &name) {
   umemElementType const held = umemArray_type(array);
   bool const has_rows = umem_element_lanes(held) == 1 || umemArray_rank(array) > 0;
@@ -77,19 +70,13 @@ Type const &type_of(umemArray *array, std::string const &name) {
 
 /* ---- headers ---- */
 
-/* An array as the header describes it. */
-struct Described {
-  std::string name;
-  Type const *type = nullptr;
-  Shape shape; /* as the format counts elements of less than a byte */
-  std::array<std::uint64_t, 2> offsets = {};
-  std::size_t offset_count = 0;
-  bool has_shape = false, has_offsets = false;
-};
-
+/* Arrays as the header describes them: until all are checked, their offsets count from the first
+ * element of the file, nbytes is where they end, and shapes are those of the format. */
 class HeaderVisitor final : public JsonVisitor {
 public:
-  std::vector<Described> arrays;
+  HeaderVisitor(Source const &source, std::vector<Member> &members)
+      : source_(source), members_(members) {}
+
   Metadata metadata;
 
   void begin(int level, bool object) override {
@@ -99,50 +86,43 @@ public:
 
   void end(int level) override {
     if (level != 2 || in_metadata_) return;
-    Described const &array = arrays.back();
-    if (!array.type) lacks("dtype");
-    if (!array.has_shape) lacks("shape");
-    if (array.offset_count != 2) lacks("two data_offsets");
+    if (!array_->type) lacks("dtype");
+    if (!has_shape_) lacks("shape");
+    if (offset_count_ != 2) lacks("two data_offsets");
   }
 
   bool key(int level, std::string &key) override {
     if (level == 1) {
       in_metadata_ = key == "__metadata__";
-      if (!in_metadata_) return arrays.emplace_back().name.swap(key), true;
+      if (!in_metadata_) return begin_array(key), true;
       if (has_metadata_) refuse("its header has \"__metadata__\" twice");
       return has_metadata_ = true;
     }
     if (in_metadata_) {
       text_ = metadata.try_emplace(std::move(key));
-      if (!text_.second) refuse("its metadata have %s twice", name(text_.first->first).c_str());
+      if (!text_.second) refuse("its metadata have %s twice", quoted(text_.first->first).c_str());
       return true;
     }
-    Described &array = arrays.back();
-    if (key == "dtype") return once(Field::type, array.type != nullptr);
-    if (key == "shape") return once(Field::shape, std::exchange(array.has_shape, true));
-    return key == "data_offsets" && once(Field::offsets, std::exchange(array.has_offsets, true));
+    std::string_view const field = key; /* compares lengths first */
+    if (field == "dtype") return once(Field::type, array_->type != 0);
+    if (field == "shape") return once(Field::shape, std::exchange(has_shape_, true));
+    return field == "data_offsets" && once(Field::offsets, std::exchange(has_offsets_, true));
   }
 
   void text(int level, std::string &value) override {
     if (level == 2 && in_metadata_)
       text_.first->second.swap(value);
     else if (level == 2 && field_ == Field::type)
-      arrays.back().type = &type_named(value, arrays.back().name);
+      array_->type = type_named(value);
     else
       unexpected();
   }
 
   void number(int level, std::uint64_t value) override {
     if (level != 3) unexpected();
-    Described &array = arrays.back();
-    bool const shape = field_ == Field::shape;
-    if (shape && array.shape.size() == UMEM_MAX_RANK)
-      refuse("%s has more than %d dimensions", name(array.name).c_str(), UMEM_MAX_RANK);
-    if (!shape && array.offset_count == 2) lacks("two data_offsets");
-    if (shape)
-      add_extent(array, value);
-    else
-      array.offsets[array.offset_count++] = value;
+    if (field_ == Field::shape) return add_extent(value);
+    if (offset_count_ == 2) lacks("two data_offsets");
+    (offset_count_++ ? array_->nbytes : array_->offset) = value;
   }
 
   void other(int level, bool null) override {
@@ -152,55 +132,74 @@ public:
 private:
   enum class Field { type, shape, offsets };
 
-  static std::string name(std::string const &of) { return quoted(of); }
+  void begin_array(std::string &name) {
+    array_ = &members_.emplace_back();
+    array_->name.swap(name);
+    array_->source = &source_;
+    has_shape_ = has_offsets_ = false;
+    offset_count_ = 0;
+  }
 
-  static void add_extent(Described &array, std::uint64_t extent) {
-    if (extent > INT64_MAX) refuse("%s has an extent above 2^63 - 1", name(array.name).c_str());
-    if (array.shape.empty()) array.shape.reserve(4); /* most have less dimensions */
-    array.shape.push_back(static_cast<std::int64_t>(extent));
+  umemElementType type_named(std::string_view name) {
+    if (name == type_->name) return type_->type; /* most are as the one before */
+    for (Type const &type : types)
+      if (name == type.name) return (type_ = &type)->type;
+    refuse("%s has type %s, which the format does not have", shown().c_str(), quoted(name).c_str());
+  }
+
+  void add_extent(std::uint64_t extent) {
+    Shape &shape = array_->shape;
+    if (shape.size() == UMEM_MAX_RANK)
+      refuse("%s has more than %d dimensions", shown().c_str(), UMEM_MAX_RANK);
+    if (extent > INT64_MAX) refuse("%s has an extent above 2^63 - 1", shown().c_str());
+    if (shape.empty()) shape.reserve(4); /* most have less dimensions */
+    shape.push_back(static_cast<std::int64_t>(extent));
   }
 
   bool once(Field field, bool before) {
     field_ = field;
-    if (before) refuse("%s is described twice in one part", name(arrays.back().name).c_str());
+    if (before) refuse("%s is described twice in one part", shown().c_str());
     return true;
   }
-  [[noreturn]] void lacks(char const *what) const {
-    refuse("%s has no %s", name(arrays.back().name).c_str(), what);
-  }
+
+  std::string shown() const { return quoted(array_->name); }
+  [[noreturn]] void lacks(char const *what) const { refuse("%s has no %s", shown().c_str(), what); }
   [[noreturn]] void unexpected() const {
     if (in_metadata_) refuse("its metadata are not texts");
-    if (arrays.empty()) refuse("its header is no object of JSON");
-    refuse("%s is described by a value that the format does not have",
-           name(arrays.back().name).c_str());
+    if (!array_) refuse("its header is no object of JSON");
+    refuse("%s is described by a value that the format does not have", shown().c_str());
   }
 
+  Source const &source_;
+  std::vector<Member> &members_;
+  Member *array_ = nullptr; /* the last one */
+  bool has_shape_ = false, has_offsets_ = false;
+  int offset_count_ = 0;
+  Type const *type_ = types;
   bool in_metadata_ = false, has_metadata_ = false;
   Field field_ = Field::type;
   std::pair<Metadata::iterator, bool> text_;
 };
 
-/* The bytes of an array with this description. */
-std::uint64_t count_bytes(Described const &array) {
+/* The bytes of an array with this type and shape. */
+std::uint64_t count_bytes(Member const &array) {
   std::uint64_t bits = 1;
   bool overflows = false;
   for (std::int64_t extent : array.shape)
     overflows |= __builtin_mul_overflow(bits, static_cast<std::uint64_t>(extent), &bits);
-  overflows |= __builtin_mul_overflow(bits, umem_element_bits(array.type->type), &bits);
+  overflows |= __builtin_mul_overflow(bits, umem_element_bits(array.type), &bits);
   if (overflows) refuse("%s has more bytes than 64 bits can count", quoted(array.name).c_str());
   if (bits % 8) refuse("the elements of %s do not fill bytes", quoted(array.name).c_str());
   return bits / 8;
 }
 
-/* The extents of an array of elements that may have several lanes: those of array are taken. */
-Shape shape_of(Described &array) {
-  Shape shape = std::move(array.shape);
-  std::int64_t const lanes = umem_element_lanes(array.type->type);
-  if (lanes == 1) return shape;
-  if (shape.empty() || shape.back() % lanes)
+/* Counts the last extent in elements of several lanes, if the type has them. */
+void count_lanes(Member &array) {
+  std::int64_t const lanes = umem_element_lanes(array.type);
+  if (lanes == 1) return;
+  if (array.shape.empty() || array.shape.back() % lanes)
     refuse("the rows of %s do not fill bytes", quoted(array.name).c_str());
-  shape.back() /= lanes;
-  return shape;
+  array.shape.back() /= lanes;
 }
 
 /* The length of the header. */
@@ -268,28 +267,23 @@ void append_shape(std::string &header, umemArray *array) {
 
 void read_safetensors(Source const &source, std::vector<Member> &members, Metadata &metadata) {
   std::uint64_t const length = header_length(source), data = sizeof length + length;
-  HeaderVisitor header;
+  HeaderVisitor header(source, members);
   walk_json(source.read_text(sizeof length, length), header);
-  auto const is_before = [](Described const &a, Described const &b) {
-    return std::tie(a.offsets, a.name) < std::tie(b.offsets, b.name);
+  auto const is_before = [](Member const &a, Member const &b) {
+    return std::tie(a.offset, a.nbytes, a.name) < std::tie(b.offset, b.nbytes, b.name);
   };
-  if (!std::is_sorted(header.arrays.begin(), header.arrays.end(), is_before)) /* most are */
-    std::sort(header.arrays.begin(), header.arrays.end(), is_before);
-  members.reserve(members.size() + header.arrays.size());
+  if (!std::is_sorted(members.begin(), members.end(), is_before)) /* most are */
+    std::sort(members.begin(), members.end(), is_before);
   std::uint64_t end = 0;
-  for (Described &array : header.arrays) {
-    if (array.offsets[0] != end || array.offsets[1] < end)
+  for (Member &array : members) {
+    if (array.offset != end || array.nbytes < end)
       refuse("%s overlaps another array or leaves a hole", quoted(array.name).c_str());
-    if (array.offsets[1] - end != count_bytes(array))
+    end = array.nbytes;
+    array.nbytes -= array.offset;
+    array.offset += data;
+    if (array.nbytes != count_bytes(array))
       refuse("%s has other bytes than its type and shape", quoted(array.name).c_str());
-    Member &member = members.emplace_back();
-    member.type = array.type->type;
-    member.shape = shape_of(array);
-    member.name.swap(array.name);
-    member.source = &source;
-    member.offset = data + end;
-    member.nbytes = array.offsets[1] - end;
-    end = array.offsets[1];
+    count_lanes(array);
   }
   if (end != source.size - data) refuse("its arrays do not end where it ends");
   metadata.swap(header.metadata);

@@ -24,14 +24,15 @@ public:
 
   umemArchive *get() const { return archive_.get(); }
 
-  nb::list names() {
-    nb::list found;
+  /* A dict whose keys are the names. */
+  nb::dict names() {
+    nb::dict found;
     has_compressed_ = false;
     umemArchiveInfo info = UMEM_ARCHIVE_INFO_INIT;
     array_call(true, [&](umemStatusType *status) {
       size_t const count = umemArchive_count(get());
       for (size_t i = 0; i < count && umemArchive_info(get(), i, &info, status); i++) {
-        found.append(nb::str(info.name));
+        found[nb::str(info.name)] = nb::none();
         has_compressed_ |= info.compressed;
       }
     });
@@ -145,6 +146,26 @@ static Progress progress_of(nb::handle function) {
   return {function.is_none() ? nullptr : function.ptr()};
 }
 
+/* New arrays on a place with the elements of those with these names. */
+static nb::list load(Archive const &archive, std::vector<std::string> const &names,
+                     nb::handle place, nb::handle function, size_t step) {
+  std::vector<char const *> const pointers = pointers_to(names);
+  std::vector<umemArray *> made(names.size());
+  Use const context = place_of(place).open();
+  Progress progress = progress_of(function);
+  umemArchiveOptions const options = options_with(progress, step);
+  array_call(false, [&](umemStatusType *status) {
+    umemArchive_load(archive.get(), names.size(), pointers.data(), context->ctx, made.data(),
+                     &options, status);
+  });
+  nb::list arrays;
+  for (umemArray *array : made) {
+    umemArray_set_keeps(array, true);
+    arrays.append(wrap_array(array, context.get(), place));
+  }
+  return arrays;
+}
+
 static void load_into(Archive const &archive, std::vector<std::string> const &names,
                       nb::list const &arrays, nb::handle function, size_t step) {
   std::vector<char const *> const pointers = pointers_to(names);
@@ -206,13 +227,17 @@ static void bind(nb::module_ &m) {
   nb::class_<Archive>(m, "Archive")
       .def("array", &Archive::array, nb::arg("name"),
            nb::sig("def array(self, name: str) -> ArrayType"))
+      .def("load", load, nb::arg("names"), nb::arg("place"), nb::arg("progress").none(),
+           nb::arg("step"),
+           nb::sig("def load(self, names: list[str], place: Place, progress: object, step: int) -> "
+                   "list[ArrayType]"))
       .def("load_into", load_into, nb::arg("names"), nb::arg("arrays"), nb::arg("progress").none(),
            nb::arg("step"),
            nb::sig("def load_into(self, names: list[str], arrays: list[ArrayType], progress: "
                    "object, step: int) -> None"))
       .def("check", check_sums, nb::arg("names"), nb::arg("progress").none(), nb::arg("step"),
            nb::sig("def check(self, names: list[str], progress: object, step: int) -> None"))
-      .def("names", &Archive::names, nb::sig("def names(self) -> list[str]"))
+      .def("names", &Archive::names, nb::sig("def names(self) -> dict[str, None]"))
       .def("info", describe, nb::arg("name"),
            nb::sig("def info(self, name: str) -> tuple[int, tuple[int, ...], tuple[int, ...], int, "
                    "int, str, bool, str | None, bool]"))

@@ -86,7 +86,7 @@ class Archive(Mapping[str, Array]):
 
     def __init__(self, opened: typing.Any) -> None:
         self._core = opened
-        self._names = dict.fromkeys(opened.names())
+        self._names = opened.names()
         self.metadata = opened.metadata()
 
     def _opened(self, *names: str) -> typing.Any:
@@ -135,11 +135,8 @@ class Archive(Mapping[str, Array]):
             Compressed elements are damaged.
         """
         where = _core._find_new_place("host:" if place is None else place)
-        chosen = list(self if names is None else names)
-        core = self._opened(*chosen)
-        made = {name: _empty(name, core.info(name), where) for name in chosen}
-        core.load_into(list(made), list(made.values()), _as_function(progress), size(step, "step"))
-        return made
+        chosen = list(self._names if names is None else dict.fromkeys(names))
+        return dict(zip(chosen, self._opened(*chosen).load(chosen, where, _as_function(progress), size(step, "step"))))
 
     def load_into(self, arrays: Mapping[str, Array], *, progress: typing.Any = None, step: int | str = 0) -> None:
         """Copies elements to arrays that exist, of the same types and shapes, wherever they are; in one call.
@@ -176,16 +173,6 @@ class Archive(Mapping[str, Array]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _empty(name: str, info: typing.Any, place: typing.Any) -> Array:
-    """A new array in the order of the file."""
-    number, shape, strides, *_, problem, _ = info
-    if not number:
-        fail(f"{name!r}: {problem}", 5)
-    dtype = dtypes._make(number)
-    made = _core.empty(shape, dtype, place)
-    return made if made.strides == strides else _core.empty(shape[::-1], dtype, place).T
 
 
 def open(source: Path | Array) -> Archive:

@@ -46,9 +46,10 @@ typedef struct umemArchive umemArchive;
  * Of a .npz file umem refuses all whose directory, local headers and sizes do not fit each other:
  * bytes that overlap, sizes that the compression cannot reach, two arrays of one name, more than
  * 100000000 bytes of directory, a zip file in several parts or behind other bytes. What is wrong
- * with one array alone, such as a type that umem does not have, a broken .npy header, encryption or
- * an unknown compression, only refuses its use: see umemArchiveInfo.problem. Names that are not
- * marked as UTF-8 are in code page 437. The name of an array is that of its file without ".npy".
+ * with one array alone, such as a type that umem does not have, a broken .npy header, encryption,
+ * an unknown compression or a later version than 6.3, only refuses its use: see
+ * umemArchiveInfo.problem. Names that are not marked as UTF-8 are in code page 437. The name of an
+ * array is that of its file without ".npy".
  *
  * NULL on errors: those of umemMMap_ctor; umemMemoryError; umemValueError for a file that is in no
  * format that umem knows, and for all that the library safetensors refuses: a header of more than
@@ -193,7 +194,7 @@ typedef struct umemArchiveSaveOptions {
   struct umemFileOptions const *file; /* of umemFile_replace_with; NULL: the defaults */
   umemArchiveFormat format;
   umemByteOrder order; /* of numbers in a .npz file; safetensors files are little endian */
-  /* As in umemArchiveOptions. A byte counts twice if it is read in the new file: each of a .npz
+  /* As in umemArchiveOptions. A byte counts twice if the processor reads it, too: each of a .npz
    * file, for the checksum, and those of numbers whose order there is another one. */
   bool (*progress)(void *user, uint64_t done, uint64_t total);
   void *user;
