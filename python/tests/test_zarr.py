@@ -207,6 +207,7 @@ def test_blocks_bound_the_memory(kind, monkeypatch, tmp_path):
     for block, most in ((4 * 4 * 4, 4 * 4 * 4), (200, 4 * 12 * 4), (400, 6 * 12 * 4), (1, 64)):
         sizes.clear()
         monkeypatch.setattr(module, "_BLOCK", block)
+        monkeypatch.setattr(module, "_DECODED", block)
         found = umem.empty((10, 12), "f4", umem.File())
         source = umem.asarray(expected, place=umem.File())
         with monkeypatch.context() as patch:
@@ -403,7 +404,32 @@ def test_versions_of_zarr_with_another_package_for_checksums(monkeypatch, tmp_pa
     assert umem.from_zarr(array).tolist() == expected.tolist()
 
 
-def test_what_zarr_raises_arrives(tmp_path):
+def test_blocks_are_decoded_beside_others_and_used_again(monkeypatch, tmp_path):
+    """The first one waits until others have begun."""
+    module = sys.modules["umem.zarr"]
+    expected = numpy.arange(64 * 16, dtype="f4").reshape(64, 16)
+    array = zarr.create_array(tmp_path / "a", shape=expected.shape, chunks=(2, 16), dtype="f4")
+    array[...] = expected
+    begun, rooms, read, empty = threading.Semaphore(0), [], module._read_by_zarr, umem._core.empty
+
+    def waiting(array, region, dst):
+        begun.release()
+        if region[0].start == 0:
+            assert all(begun.acquire(timeout=60) for _ in range(module._READERS))
+        read(array, region, dst)
+
+    def counted(*arguments):
+        rooms.append(empty(*arguments))
+        return rooms[-1]
+    monkeypatch.setattr(module, "_DECODED", 128)
+    monkeypatch.setattr(module, "_read_by_zarr", waiting)
+    found = umem.empty(expected.shape, "f4", umem.File())
+    monkeypatch.setattr(umem._core, "empty", counted)
+    umem.from_zarr(array, out=found)
+    assert found.tolist() == expected.tolist() and len(rooms) == module._READERS + 1
+
+
+def test_what_zarr_raises_arrives(monkeypatch, tmp_path):
     array, _ = make(tmp_path / "a", "zstd")
     (tmp_path / "a/c/0/0").write_bytes(b"no zstd at all")
     with pytest.raises(Exception) as ours:
@@ -411,6 +437,7 @@ def test_what_zarr_raises_arrives(tmp_path):
     with pytest.raises(Exception) as theirs:
         array[...]
     assert type(ours.value) is type(theirs.value) and not isinstance(ours.value, umem.Error)
+    monkeypatch.setattr(sys.modules["umem.zarr"], "_DECODED", 1)  # the other blocks are read meanwhile
     with pytest.raises(type(theirs.value)):
         umem.from_zarr(array, ..., umem.File())
 

@@ -14,8 +14,9 @@ import math
 import operator
 import os
 import sys
+import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from . import _core, dtypes, exchange, transfer
 from ._options import fail
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _BLOCK = 64 << 20  # bytes of RAM for a block on its way to another place
+_DECODED, _READERS = 16 << 20, 4  # bytes of one that zarr decodes, and how many at a time: it has no pause between them
 _FILES, _COPIES = 64, 4096  # of a list at most
 _GOING = 8  # long copies on their way at a time: one file after the other reaches a GPU at half of the speed
 _LONG_RUN = 32 << 10  # bytes: a list of shorter runs takes longer than a copy of the part as a whole
@@ -428,17 +430,55 @@ def _is_scattered(plain: _Plain, dst: Array) -> bool:
     return plain.nbytes < _PART and run < min(_LONG_RUN, math.prod(shape) * dst.itemsize)
 
 
+class _Reading:
+    """A block that another thread reads into an array in RAM. Python may end before it does."""
+
+    def __init__(self, read: Callable[[], None]) -> None:
+        self._read, self._error = read, list[BaseException]()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._read()
+        except BaseException as error:
+            self._error.append(error)
+
+    def wait(self) -> None:
+        self._thread.join()
+        if self._error:
+            raise self._error[0]
+
+
 def _read_staged(array: Any, plain: _Plain | None, region: Region, dst: Array) -> None:
-    """Reads a region through blocks in RAM; one goes to its place while the next one is read."""
+    """Reads a region through blocks in RAM, which are used again: several are decoded while others go to their place."""
     extents = _grid(array) or (1,) * len(region)
-    going: list[Any] = []
-    for part, inside in blocks_of(region, extents, _BLOCK // dst.itemsize):
-        room = _core.empty(tuple(map(len, inside)), dst.dtype, _core._host())
-        _read_host(array, plain, inside, room)
-        if going:
-            going.pop().wait()
-        going.append(transfer.start(dst[part] if part else dst, room))
-    for last in going:
+    most, readers = (_BLOCK, 1) if plain else (_DECODED, _READERS)
+    reading, going = collections.deque[tuple[Array, Array, _Reading | None]](), collections.deque[tuple[Array, transfer.Transfer]]()
+    free: list[Array] = []
+
+    def send() -> None:
+        there, room, block = reading.popleft()
+        if block:
+            block.wait()
+        going.append((room, transfer.start(there, room)))
+        if len(going) > 1:
+            free.append(going[0][0])
+            going.popleft()[1].wait()
+
+    for part, inside in blocks_of(region, extents, most // dst.itemsize):
+        shape = tuple(map(len, inside))
+        free = [room for room in free if room.shape == shape]
+        room = free.pop() if free else _core.empty(shape, dst.dtype, _core._host())
+        read = functools.partial(_read_host, array, plain, inside, room)
+        if plain:
+            read()
+        reading.append((dst[part] if part else dst, room, None if plain else _Reading(read)))
+        if len(reading) == readers:
+            send()
+    while reading:
+        send()
+    for _, last in going:
         last.wait()
 
 
@@ -458,7 +498,7 @@ def from_zarr(array: Any, selection: Any = ..., place: Place | str | None = None
 
     Chunks that are stored without compression in files of this machine, also in shards, go from the file to the place; only
     the part that is selected is read. Of all others zarr reads and decodes several chunks at a time; if the CPU cannot use the
-    place, through blocks in RAM of 64 MiB, or of a chunk where one is larger. Missing chunks have the fill value.
+    place, through five blocks in RAM of 16 MiB, or of a chunk where one is larger. Missing chunks have the fill value.
 
     Parameters
     ----------
