@@ -77,7 +77,7 @@ static void expect_no_room(umemVirtual *ctx, uintptr_t kept, size_t nbytes) {
 }
 
 SINGLE(more_than_is_left_is_refused) {
-  size_t const large[] = {(size_t)1 << 40, (size_t)1 << 46, (size_t)1 << 62};
+  size_t const large[] = {(size_t)1 << 40, (size_t)1 << 44, (size_t)1 << 62};
   umemInfo info = UMEM_INFO_INIT;
   umem_get_info(ctx, &info);
   unsigned char bytes[100];
