@@ -144,10 +144,7 @@ template <class PlaceType, class Operand, class Other, class = detail::if_place<
 bool all_equal(PlaceType const &place, Operand const &one, Other const &two) {
   return detail::count_differing("all_equal", place, one, two, detail::IsEqual()) == 0;
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-bool all_equal(Operand const &one, Other const &two) {
-  return all_equal(detail::AtHome(), one, two);
-}
+UMEM_AT_HOME(all_equal)
 
 /* Whether each element is close to that of the other operand with the same indices. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>

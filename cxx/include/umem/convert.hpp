@@ -187,20 +187,13 @@ template <class PlaceType, class Operand, class Other, class = detail::if_place<
 void convert(PlaceType const &place, Operand const &in, Other &&out) {
   detail::convert_to<false>(place, in, out);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void convert(Operand const &in, Other &&out) {
-  detail::convert_to<false>(detail::AtHome(), in, out);
-}
 
 /* With umem::wrapping, integers out of range wrap. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void convert(PlaceType const &place, Operand const &in, Other &&out, wrapping_t) {
   detail::convert_to<true>(place, in, out);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void convert(Operand const &in, Other &&out, wrapping_t) {
-  detail::convert_to<true>(detail::AtHome(), in, out);
-}
+UMEM_AT_HOME(convert)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

@@ -63,11 +63,7 @@ void fill(PlaceType const &place, Operand &&elements, Value const &value) {
   detail::loop("fill", place, detail::SetTo<Type>{detail::as_element<Type>("fill", value)},
                detail::use(elements, discard));
 }
-template <class Operand, class Value, class = detail::if_operand<Operand>>
-void fill(Operand &&elements, Value const &value) {
-  using Type = detail::value_of<detail::bare_t<Operand>>;
-  fill(detail::AtHome(), elements, detail::as_element<Type>("fill", value));
-}
+UMEM_AT_HOME(fill)
 
 /* start, start + step, start + 2 * step, ... in C order. Each element is computed from its
  * number, with the arithmetic of the element type. Throws umem::value_error for integers if one of
@@ -83,10 +79,7 @@ void iota(PlaceType const &place, Operand &&elements, Value const &start, Step c
                                   c_strides(extents)};
   detail::loop_indexed<index_t>("iota", place, count, nullptr, detail::use(elements, discard));
 }
-template <class Operand, class Value, class Step = int, class = detail::if_operand<Operand>>
-void iota(Operand &&elements, Value const &start, Step const &step = 1) {
-  iota(detail::AtHome(), elements, start, step);
-}
+UMEM_AT_HOME(iota)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

@@ -95,11 +95,6 @@ Result transform_reduce(PlaceType const &place, Operand const &elements, Result 
   return detail::reduce_uses<Result>("transform_reduce", place, init, op, f,
                                      detail::use(elements, read));
 }
-template <class Operand, class Result, class Op, class Function,
-          class = detail::if_operand<Operand>>
-Result transform_reduce(Operand const &elements, Result init, Op op, Function f) {
-  return transform_reduce(detail::AtHome(), elements, init, op, f);
-}
 
 /* op over init and f(element of one, element of two); the extents are equal. Without a place, on
  * that of one. */
@@ -110,12 +105,7 @@ Result transform_reduce(PlaceType const &place, Operand const &one, Other const 
   return detail::reduce_uses<Result>("transform_reduce", place, init, op, f, detail::use(one, read),
                                      detail::use(two, read));
 }
-template <class Operand, class Other, class Result, class Op, class Function,
-          class = std::enable_if_t<detail::is_operand<Operand> && detail::is_operand<Other>>,
-          class = void>
-Result transform_reduce(Operand const &one, Other const &two, Result init, Op op, Function f) {
-  return transform_reduce(detail::AtHome(), one, two, init, op, f);
-}
+UMEM_AT_HOME(transform_reduce)
 
 /* op over init and every element. */
 template <class PlaceType, class Operand, class Result, class Op,
@@ -126,10 +116,7 @@ Result reduce(PlaceType const &place, Operand const &elements, Result init, Op o
   return detail::reduce_uses<Result>("reduce", place, init, op, detail::Identity(),
                                      detail::use(elements, read));
 }
-template <class Operand, class Result, class Op, class = detail::if_operand<Operand>>
-Result reduce(Operand const &elements, Result init, Op op) {
-  return reduce(detail::AtHome(), elements, init, op);
-}
+UMEM_AT_HOME(reduce)
 
 /* The sum, 0 for no elements. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
@@ -138,25 +125,19 @@ auto sum(PlaceType const &place, Operand const &elements) {
   return detail::reduce_uses<Result>("sum", place, Result(), plus(), detail::Identity(),
                                      detail::use(elements, read));
 }
-template <class Operand, class = detail::if_operand<Operand>> auto sum(Operand const &elements) {
-  return sum(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(sum)
 
 /* The smallest and the largest element; umem::value_error where there are none. */
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto min(PlaceType const &place, Operand const &elements) {
   return detail::extreme("min", place, elements, minimum(), false);
 }
-template <class Operand, class = detail::if_operand<Operand>> auto min(Operand const &elements) {
-  return min(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(min)
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 auto max(PlaceType const &place, Operand const &elements) {
   return detail::extreme("max", place, elements, maximum(), true);
 }
-template <class Operand, class = detail::if_operand<Operand>> auto max(Operand const &elements) {
-  return max(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(max)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

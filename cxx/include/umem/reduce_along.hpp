@@ -330,12 +330,6 @@ void transform_reduce_along(PlaceType const &place, Operand const &in, int axis,
                             Result init, Op op, Function f) {
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, in);
 }
-template <class Operand, class Other, class Result, class Op, class Function,
-          class = detail::if_operand<Operand>>
-void transform_reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op,
-                            Function f) {
-  transform_reduce_along(detail::AtHome(), in, axis, out, init, op, f);
-}
 
 /* out(...) = op over init and f(one(..., n, ...), two(..., n, ...)) for all n of dimension axis;
  * the extents of one and two are equal. */
@@ -345,12 +339,7 @@ void transform_reduce_along(PlaceType const &place, Operand const &one, Other co
                             Output &&out, Result init, Op op, Function f) {
   detail::reduce_dimension("transform_reduce_along", place, axis, out, init, op, f, one, two);
 }
-template <class Operand, class Other, class Output, class Result, class Op, class Function,
-          class = detail::if_operand<Operand>, class = void>
-void transform_reduce_along(Operand const &one, Other const &two, int axis, Output &&out,
-                            Result init, Op op, Function f) {
-  transform_reduce_along(detail::AtHome(), one, two, axis, out, init, op, f);
-}
+UMEM_AT_HOME(transform_reduce_along)
 
 /* out(...) = op over init and in(..., n, ...) for all n of dimension axis. */
 template <class PlaceType, class Operand, class Other, class Result, class Op,
@@ -359,10 +348,7 @@ void reduce_along(PlaceType const &place, Operand const &in, int axis, Other &&o
                   Op op) {
   detail::reduce_dimension("reduce_along", place, axis, out, init, op, detail::Identity(), in);
 }
-template <class Operand, class Other, class Result, class Op, class = detail::if_operand<Operand>>
-void reduce_along(Operand const &in, int axis, Other &&out, Result init, Op op) {
-  reduce_along(detail::AtHome(), in, axis, out, init, op);
-}
+UMEM_AT_HOME(reduce_along)
 
 /* ---- sums, smallest and largest elements ---- */
 
@@ -372,28 +358,19 @@ void sum_along(PlaceType const &place, Operand const &in, int axis, Other &&out)
   detail::reduce_dimension("sum_along", place, axis, out, accumulator<detail::value_of<Operand>>(),
                            plus(), detail::Identity(), in);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void sum_along(Operand const &in, int axis, Other &&out) {
-  sum_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(sum_along)
 
 /* The smallest and the largest elements; umem::value_error if dimension axis has no elements. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void min_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   detail::extremes_along("min_along", place, in, axis, out, minimum(), false);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void min_along(Operand const &in, int axis, Other &&out) {
-  min_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(min_along)
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void max_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   detail::extremes_along("max_along", place, in, axis, out, maximum(), true);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void max_along(Operand const &in, int axis, Other &&out) {
-  max_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(max_along)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

@@ -124,18 +124,12 @@ template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmin(PlaceType const &place, Operand const &elements) {
   return detail::arg_extreme<false>("argmin", place, elements);
 }
-template <class Operand, class = detail::if_operand<Operand>>
-Extents<detail::rank_of<Operand>> argmin(Operand const &elements) {
-  return argmin(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(argmin)
 template <class PlaceType, class Operand, class = detail::if_place<PlaceType>>
 Extents<detail::rank_of<Operand>> argmax(PlaceType const &place, Operand const &elements) {
   return detail::arg_extreme<true>("argmax", place, elements);
 }
-template <class Operand, class = detail::if_operand<Operand>>
-Extents<detail::rank_of<Operand>> argmax(Operand const &elements) {
-  return argmax(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(argmax)
 
 /* The smallest and the largest element, in one pass over memory. umem::value_error if there are no
  * elements. */
@@ -159,10 +153,7 @@ MinMax<detail::value_of<Operand>> minmax(PlaceType const &place, Operand const &
                                                 none, view);
       });
 }
-template <class Operand, class = detail::if_operand<Operand>>
-MinMax<detail::value_of<Operand>> minmax(Operand const &elements) {
-  return minmax(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(minmax)
 
 /* ---- conditions ---- */
 
@@ -173,10 +164,7 @@ index_t count_if(PlaceType const &place, Operand const &elements, Function f) {
                                       detail::CountOf<index_t, Function>{f},
                                       detail::use(elements, read));
 }
-template <class Operand, class Function, class = detail::if_operand<Operand>>
-index_t count_if(Operand const &elements, Function f) {
-  return count_if(detail::AtHome(), elements, f);
-}
+UMEM_AT_HOME(count_if)
 
 /* Whether f(element) is true for any element, false if there are none. On the host the loop ends
  * soon after it has found one. Without f: whether any element is not zero; NaN is not zero. */
@@ -186,11 +174,7 @@ bool any(PlaceType const &place, Operand const &elements, Function f = {}) {
   detail::Called const function("any");
   return detail::any_of(place, elements, f);
 }
-template <class Operand, class Function = detail::IsTrue, class = detail::if_operand<Operand>,
-          class = void>
-bool any(Operand const &elements, Function f = {}) {
-  return any(detail::AtHome(), elements, f);
-}
+UMEM_AT_HOME(any)
 
 /* Whether f(element) is true for all elements, true if there are none; else as any. */
 template <class PlaceType, class Operand, class Function = detail::IsTrue,
@@ -199,11 +183,7 @@ bool all(PlaceType const &place, Operand const &elements, Function f = {}) {
   detail::Called const function("all");
   return !detail::any_of(place, elements, detail::Negated<Function>{f});
 }
-template <class Operand, class Function = detail::IsTrue, class = detail::if_operand<Operand>,
-          class = void>
-bool all(Operand const &elements, Function f = {}) {
-  return all(detail::AtHome(), elements, f);
-}
+UMEM_AT_HOME(all)
 
 /* ---- products and norms ---- */
 
@@ -214,18 +194,12 @@ template <class PlaceType, class Operand, class Other, class = detail::if_place<
 auto dot(PlaceType const &place, Operand const &one, Other const &two) {
   return detail::dot_product<false>("dot", place, one, two);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-auto dot(Operand const &one, Other const &two) {
-  return dot(detail::AtHome(), one, two);
-}
+UMEM_AT_HOME(dot)
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 auto vdot(PlaceType const &place, Operand const &one, Other const &two) {
   return detail::dot_product<true>("vdot", place, one, two);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-auto vdot(Operand const &one, Other const &two) {
-  return vdot(detail::AtHome(), one, two);
-}
+UMEM_AT_HOME(vdot)
 
 /* The root of the sum of the squares of all elements, of whatever rank; 0 for no elements. double
  * for integers, float and double, also complex ones; float for floating-point numbers of 16 bits.
@@ -252,10 +226,7 @@ detail::norm_of<detail::value_of<Operand>> norm(PlaceType const &place, Operand 
   }
   return static_cast<Result>(squares);
 }
-template <class Operand, class = detail::if_operand<Operand>>
-detail::norm_of<detail::value_of<Operand>> norm(Operand const &elements) {
-  return norm(detail::AtHome(), elements);
-}
+UMEM_AT_HOME(norm)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

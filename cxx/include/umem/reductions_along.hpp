@@ -51,18 +51,12 @@ template <class PlaceType, class Operand, class Other, class = detail::if_place<
 void argmin_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   detail::arg_along<false>("argmin_along", place, in, axis, out);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void argmin_along(Operand const &in, int axis, Other &&out) {
-  argmin_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(argmin_along)
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
 void argmax_along(PlaceType const &place, Operand const &in, int axis, Other &&out) {
   detail::arg_along<true>("argmax_along", place, in, axis, out);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void argmax_along(Operand const &in, int axis, Other &&out) {
-  argmax_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(argmax_along)
 
 /* The smallest and the largest elements to two outputs, as min_along and then max_along.
  * umem::value_error if dimension axis has no elements. */
@@ -74,10 +68,7 @@ void minmax_along(PlaceType const &place, Operand const &in, int axis, Other &&s
   detail::extremes_along(function, place, in, axis, smallest, minimum(), false);
   detail::extremes_along(function, place, in, axis, largest, maximum(), true);
 }
-template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
-void minmax_along(Operand const &in, int axis, Other &&smallest, Output &&largest) {
-  minmax_along(detail::AtHome(), in, axis, smallest, largest);
-}
+UMEM_AT_HOME(minmax_along)
 
 /* ---- conditions ---- */
 
@@ -88,10 +79,7 @@ void count_if_along(PlaceType const &place, Operand const &in, int axis, Other &
   detail::reduce_dimension("count_if_along", place, axis, out, index_t(0), plus(),
                            detail::CountOf<index_t, Function>{f}, in);
 }
-template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
-void count_if_along(Operand const &in, int axis, Other &&out, Function f) {
-  count_if_along(detail::AtHome(), in, axis, out, f);
-}
+UMEM_AT_HOME(count_if_along)
 
 /* Whether f(element) is true for any element, or for all; without f, whether the elements are not
  * zero. */
@@ -101,22 +89,14 @@ void any_along(PlaceType const &place, Operand const &in, int axis, Other &&out,
   detail::reduce_dimension("any_along", place, axis, out, 0, maximum(),
                            detail::CountOf<int, Function>{f}, in);
 }
-template <class Operand, class Other, class Function = detail::IsTrue,
-          class = detail::if_operand<Operand>>
-void any_along(Operand const &in, int axis, Other &&out, Function f = {}) {
-  any_along(detail::AtHome(), in, axis, out, f);
-}
+UMEM_AT_HOME(any_along)
 template <class PlaceType, class Operand, class Other, class Function = detail::IsTrue,
           class = detail::if_place<PlaceType>>
 void all_along(PlaceType const &place, Operand const &in, int axis, Other &&out, Function f = {}) {
   detail::reduce_dimension("all_along", place, axis, out, 1, minimum(),
                            detail::CountOf<int, Function>{f}, in);
 }
-template <class Operand, class Other, class Function = detail::IsTrue,
-          class = detail::if_operand<Operand>>
-void all_along(Operand const &in, int axis, Other &&out, Function f = {}) {
-  all_along(detail::AtHome(), in, axis, out, f);
-}
+UMEM_AT_HOME(all_along)
 
 /* ---- products and norms ---- */
 
@@ -128,20 +108,14 @@ void dot_along(PlaceType const &place, Operand const &one, Other const &two, int
                Output &&out) {
   detail::dot_products<false>("dot_along", place, one, two, axis, out);
 }
-template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
-void dot_along(Operand const &one, Other const &two, int axis, Output &&out) {
-  dot_along(detail::AtHome(), one, two, axis, out);
-}
+UMEM_AT_HOME(dot_along)
 template <class PlaceType, class Operand, class Other, class Output,
           class = detail::if_place<PlaceType>>
 void vdot_along(PlaceType const &place, Operand const &one, Other const &two, int axis,
                 Output &&out) {
   detail::dot_products<true>("vdot_along", place, one, two, axis, out);
 }
-template <class Operand, class Other, class Output, class = detail::if_operand<Operand>>
-void vdot_along(Operand const &one, Other const &two, int axis, Output &&out) {
-  vdot_along(detail::AtHome(), one, two, axis, out);
-}
+UMEM_AT_HOME(vdot_along)
 
 /* The roots of the sums of squares, without overflow. */
 template <class PlaceType, class Operand, class Other, class = detail::if_place<PlaceType>>
@@ -151,10 +125,7 @@ void norm_along(PlaceType const &place, Operand const &in, int axis, Other &&out
   detail::reduce_dimension("norm_along", place, axis, out, Square{}, plus(),
                            detail::SquareOf<detail::norm_of<Type>, Square>(), in);
 }
-template <class Operand, class Other, class = detail::if_operand<Operand>>
-void norm_along(Operand const &in, int axis, Other &&out) {
-  norm_along(detail::AtHome(), in, axis, out);
-}
+UMEM_AT_HOME(norm_along)
 
 } // namespace UMEM_LAUNCH_NAMESPACE
 } // namespace umem

@@ -88,11 +88,6 @@ template <class PlaceType, class Operand, class Other, class Function,
 void transform(PlaceType const &place, Operand const &in, Other &&out, Function f) {
   detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(in, read));
 }
-template <class Operand, class Other, class Function, class = detail::if_operand<Operand>>
-void transform(Operand const &in, Other &&out, Function f) {
-  detail::transform_uses("transform", detail::AtHome(), f, detail::use(out, discard),
-                         detail::use(in, read));
-}
 
 /* out = f(one, two) */
 template <class PlaceType, class Operand, class Other, class Output, class Function,
@@ -102,12 +97,7 @@ void transform(PlaceType const &place, Operand const &one, Other const &two, Out
   detail::transform_uses("transform", place, f, detail::use(out, discard), detail::use(one, read),
                          detail::use(two, read));
 }
-template <class Operand, class Other, class Output, class Function,
-          class = detail::if_operand<Operand>, class = void>
-void transform(Operand const &one, Other const &two, Output &&out, Function f) {
-  detail::transform_uses("transform", detail::AtHome(), f, detail::use(out, discard),
-                         detail::use(one, read), detail::use(two, read));
-}
+UMEM_AT_HOME(transform)
 
 /* What to write instead. */
 template <class None = void>

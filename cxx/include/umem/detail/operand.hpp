@@ -276,6 +276,14 @@ template <class... Uses> UMEM_ALWAYS_INLINE Place place_for(Uses const &...uses)
 struct AtHome {};
 template <> inline constexpr bool is_place<AtHome, void> = true;
 
+/* Defines a function that loops over operands without the place that comes first: as if there was
+ * one, at the home of the operands. */
+#define UMEM_AT_HOME(function)                                                                     \
+  template <class Operand, class... Args, class = detail::if_operand<Operand>>                     \
+  decltype(auto) function(Operand &&operand, Args &&...args) {                                     \
+    return function(detail::AtHome(), operand, args...);                                           \
+  }
+
 /* Whether a loop has a place. */
 template <class PlaceType, class... Uses> constexpr bool has_place() {
   constexpr bool has =
