@@ -76,10 +76,10 @@ public:
   }
 };
 
-static_assert(umem::detail::HasStreams<StreamResource>::value);
-static_assert(umem::detail::HasStreams<OldStreamResource>::value);
-static_assert(!umem::detail::HasStreams<std::pmr::memory_resource>::value);
-static_assert(!umem::detail::HasStreams<Resource>::value);
+static_assert(umem::detail::has_streams<StreamResource>);
+static_assert(umem::detail::has_streams<OldStreamResource>);
+static_assert(!umem::detail::has_streams<std::pmr::memory_resource>);
+static_assert(!umem::detail::has_streams<Resource>);
 static_assert(!std::is_constructible_v<External, int, umem::Host>);
 static_assert(std::is_constructible_v<External, std::pmr::memory_resource *, umem::Host>);
 static_assert(

@@ -28,6 +28,15 @@
 #include <optional>
 
 namespace umem {
+namespace detail {
+
+/* What a function of C has found, which returns whether it has filled its last parameter, value. */
+template <class Value, class... Parameters, class... Args>
+std::optional<Value> found(Value value, bool (*function)(Parameters...), Args... args) {
+  return checked_call(function, args..., &value) ? std::optional<Value>(value) : std::nullopt;
+}
+
+} // namespace detail
 
 /* Limits the bytes that are live: umemLimit. */
 class Limit : public Context {
@@ -49,9 +58,7 @@ public:
 
   /* The figures since construction or the last reset. */
   umemStatsFigures figures() const {
-    umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check_status(umemStats_get(c_struct(), &figures));
-    return figures;
+    return detail::filled<umemStatsFigures>(UMEM_STATS_FIGURES_INIT, umemStats_get, c_struct());
   }
 
   /* Begins a scope, in which all figures begin at 0. It counts the calls of all threads. */
@@ -60,9 +67,7 @@ public:
   /* Ends the scope that was begun last and returns its figures. Throws umem::value_error if no
    * scope is open. */
   umemStatsFigures pop() const {
-    umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
-    detail::check_status(umemStats_pop(c_struct(), &figures));
-    return figures;
+    return detail::filled<umemStatsFigures>(UMEM_STATS_FIGURES_INIT, umemStats_pop, c_struct());
   }
 
   /* Sets peaks to the current figures, and totals to 0. */
@@ -115,12 +120,12 @@ public:
 
   /* The live block that contains adr; nothing if there is none. */
   std::optional<umemTrackBlock> find(address adr) const {
-    return asked([&](umemTrackBlock *block) { return umemTrack_find(c_struct(), adr, block); });
+    return detail::found<umemTrackBlock>(UMEM_TRACK_BLOCK_INIT, umemTrack_find, c_struct(), adr);
   }
 
   /* Finds a block among all Tracks of the process whose addresses are memory. */
   static std::optional<umemTrackBlock> find_owner(address adr) {
-    return asked([&](umemTrackBlock *block) { return umemTrack_owner(adr, block); });
+    return detail::found<umemTrackBlock>(UMEM_TRACK_BLOCK_INIT, umemTrack_owner, adr);
   }
 
   /* How many blocks are live. */
@@ -145,17 +150,8 @@ public:
 
   UMEM_KIND_OF_CONTEXT(Track, "track")
 
-  /* ask(block) returns whether there is a block. */
-  template <class Ask> static std::optional<umemTrackBlock> asked(Ask &&ask) {
-    umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
-    std::uint64_t before = umem_thread_failures();
-    bool found = ask(&block);
-    detail::check_since(before);
-    return found ? std::optional<umemTrackBlock>(block) : std::nullopt;
-  }
-
   std::optional<umemTrackBlock> next(address from) const {
-    return asked([&](umemTrackBlock *block) { return umemTrack_next(c_struct(), from, block); });
+    return detail::found<umemTrackBlock>(UMEM_TRACK_BLOCK_INIT, umemTrack_next, c_struct(), from);
   }
 
   std::size_t counted(std::size_t *nbytes) const {
@@ -177,17 +173,11 @@ public:
 
   /* The first reported finding; nothing if there was none. */
   std::optional<umemDebugFault> first() const {
-    umemDebugFault fault = UMEM_DEBUG_FAULT_INIT;
-    std::uint64_t before = umem_thread_failures();
-    bool any = umemDebug_first(c_struct(), &fault);
-    detail::check_since(before);
-    return any ? std::optional<umemDebugFault>(fault) : std::nullopt;
+    return detail::found<umemDebugFault>(UMEM_DEBUG_FAULT_INIT, umemDebug_first, c_struct());
   }
 
   umemDebugFigures figures() const {
-    umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
-    detail::check_status(umemDebug_get(c_struct(), &figures));
-    return figures;
+    return detail::filled<umemDebugFigures>(UMEM_DEBUG_FIGURES_INIT, umemDebug_get, c_struct());
   }
 
   UMEM_KIND_OF_CONTEXT(Debug, "debug")
@@ -229,11 +219,8 @@ public:
 
   template <class Function>
   Retry(Context const &upstream, std::shared_ptr<Kept<Function>> const &kept)
-      : Context(make<umemRetry>(
-            [&](umemRetry *ctx) {
-              return umemRetry_ctor(ctx, upstream.c_context(), invoke<Function>, kept.get());
-            },
-            kept)) {}
+      : Context(make_by(kept, umemRetry_ctor, upstream.c_context(), invoke<Function>,
+                        kept.get())) {}
 
   /* A umemRetryCallback. */
   template <class Function>

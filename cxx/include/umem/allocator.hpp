@@ -18,32 +18,32 @@
 namespace umem {
 namespace detail {
 
-/* Memory of a context for the allocators of allocator.hpp and
- * memory_resource.hpp. */
-
-/* Memory of a context whose addresses are pointers for this CPU. It is copied, never moved from:
- * a moved-from allocator keeps its value. */
-class CpuMemory {
+/* Memory of a context for allocators and memory_resource.hpp. It is copied, never moved from: a
+ * moved-from allocator keeps its value. */
+class AllocatorMemory {
 public:
-  /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
-   * umem::value_error for an empty handle. */
-  explicit CpuMemory(Context const &context) : context_(context) {
+  /* Throws umem::value_error for an empty handle, and umem::not_supported_error if addresses are no
+   * pointers or, for_cpu, the CPU cannot read and write the memory. */
+  AllocatorMemory(Context const &context, bool for_cpu) : context_(context) {
     if (!context) throw value_error("memory of an empty context handle");
-    pointer_to(context, 0, umemCpuReadable | umemCpuWritable);
+    if (for_cpu)
+      pointer_to(context, 0, umemCpuReadable | umemCpuWritable);
+    else
+      device_pointer(context, 0);
   }
-  CpuMemory(CpuMemory const &) noexcept = default;
-  CpuMemory &operator=(CpuMemory const &) noexcept = default;
+  AllocatorMemory(AllocatorMemory const &) noexcept = default;
+  AllocatorMemory &operator=(AllocatorMemory const &) noexcept = default;
 
-  /* Throws umem::value_error for an alignment that is no power of two. */
-  void *allocate(std::size_t nbytes, std::size_t alignment) const {
+  /* Throws umem::value_error for an alignment that is no power of two. waits: for work that is
+   * queued on the context and may use these bytes. */
+  void *allocate(std::size_t nbytes, std::size_t alignment, bool waits = true) const {
     check_alignment(alignment);
-    if (context_.can(umemOrdered)) {
-      /* Work that is still queued may use these bytes: the CPU must wait. */
-      Buffer block(context_, nbytes, beyond_natural(context_, alignment));
-      context_.synchronize();
-      return reinterpret_cast<void *>(block.release());
-    }
-    return reinterpret_cast<void *>(context_.allocate(nbytes, beyond_natural(context_, alignment)));
+    alignment = beyond_natural(context_, alignment);
+    if (!waits || !context_.can(umemOrdered))
+      return reinterpret_cast<void *>(context_.allocate(nbytes, alignment));
+    Buffer block(context_, nbytes, alignment);
+    context_.synchronize();
+    return reinterpret_cast<void *>(block.release());
   }
 
   /* Records and reports a failure as ~Buffer does. In a child of fork it frees nothing in memory
@@ -61,7 +61,10 @@ private:
   unsigned generation_ = umem_generation();
 };
 
+template <template <class> class Any> inline constexpr bool is_allocator = false;
+
 } // namespace detail
+
 template <class Type> class Allocator {
 public:
   using value_type = Type;
@@ -72,7 +75,7 @@ public:
 
   /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
-  Allocator(Context const &context) : memory_(context) {}
+  Allocator(Context const &context) : memory_(context, true) {}
 
   /* For another type of elements. */
   template <class OtherType>
@@ -91,7 +94,7 @@ public:
 private:
   template <class OtherType> friend class Allocator;
 
-  detail::CpuMemory memory_;
+  detail::AllocatorMemory memory_;
 };
 
 /* As std::pmr::polymorphic_allocator, for memory that need not be the CPU's: its type does not
@@ -104,15 +107,12 @@ public:
 
   /* Throws umem::not_supported_error for addresses that are no pointers, such as those of a file,
    * and umem::value_error for an empty handle. */
-  PolymorphicAllocator(Context const &context) : context_(context) {
-    if (!context) throw value_error("memory of an empty context handle");
-    static_cast<void>(detail::device_pointer(context, 0));
-  }
+  PolymorphicAllocator(Context const &context) : memory_(context, false) {}
 
   /* For another type of elements. */
   template <class OtherType>
   PolymorphicAllocator(PolymorphicAllocator<OtherType> const &other) noexcept
-      : context_(other.context_), generation_(other.generation_) {}
+      : memory_(other.memory_) {}
 
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
@@ -127,44 +127,39 @@ public:
   /* nbytes at a multiple of alignment, a power of two. */
   [[nodiscard]] void *allocate_bytes(std::size_t nbytes,
                                      std::size_t alignment = alignof(std::max_align_t)) {
-    detail::check_alignment(alignment);
-    return detail::device_pointer(
-        context_, context_.allocate(nbytes, detail::beyond_natural(context_, alignment)));
+    return memory_.allocate(nbytes, alignment, false);
   }
 
   /* Records and reports a failure as ~Buffer does. */
   void deallocate_bytes(void *block, std::size_t,
                         std::size_t alignment = alignof(std::max_align_t)) noexcept {
-    detail::end_block(context_, reinterpret_cast<address>(block),
-                      detail::beyond_natural(context_, alignment), false, generation_);
+    memory_.deallocate(block, alignment);
   }
 
-  Context const &context() const noexcept { return context_; }
+  Context const &context() const noexcept { return memory_.context(); }
 
 private:
   template <class OtherType> friend class PolymorphicAllocator;
 
-  Context context_;
-  unsigned generation_ = umem_generation();
+  detail::AllocatorMemory memory_;
 };
 
-template <class Type, class OtherType>
-bool operator==(PolymorphicAllocator<Type> const &one,
-                PolymorphicAllocator<OtherType> const &other) noexcept {
-  return one.context() == other.context();
-}
-template <class Type, class OtherType>
-bool operator!=(PolymorphicAllocator<Type> const &one,
-                PolymorphicAllocator<OtherType> const &other) noexcept {
-  return !(one == other);
-}
+namespace detail {
 
-template <class Type, class OtherType>
-bool operator==(Allocator<Type> const &one, Allocator<OtherType> const &other) noexcept {
+template <> inline constexpr bool is_allocator<Allocator> = true;
+template <> inline constexpr bool is_allocator<PolymorphicAllocator> = true;
+
+} // namespace detail
+
+/* Of allocators, also for different types of elements. */
+template <template <class> class Any, class Type, class OtherType,
+          class = std::enable_if_t<detail::is_allocator<Any>>>
+bool operator==(Any<Type> const &one, Any<OtherType> const &other) noexcept {
   return one.context() == other.context();
 }
-template <class Type, class OtherType>
-bool operator!=(Allocator<Type> const &one, Allocator<OtherType> const &other) noexcept {
+template <template <class> class Any, class Type, class OtherType,
+          class = std::enable_if_t<detail::is_allocator<Any>>>
+bool operator!=(Any<Type> const &one, Any<OtherType> const &other) noexcept {
   return !(one == other);
 }
 

@@ -226,25 +226,23 @@ protected:
     return detail::started(held, status, &context->super);
   }
 
-  /* Constructs a context of umem by its constructor in C, construct(C *, args...). */
+  /* Constructs a context of umem by its constructor in C, construct(C *, args...); below as for
+   * make. */
   template <class CContext, class... Parameters, class... Args>
   static std::shared_ptr<umemVirtual>
-  make_by(umemStatusType (*construct)(CContext *, Parameters...), Args... args) {
-    auto held = detail::hold_context(sizeof(CContext), nullptr);
+  make_by(std::shared_ptr<void> below, umemStatusType (*construct)(CContext *, Parameters...),
+          Args... args) {
+    auto held = detail::hold_context(sizeof(CContext), std::move(below));
     auto *context = new (held->memory) CContext();
     return detail::started(held, construct(context, args...), &context->super);
   }
 
   /* Constructs one that goes over another, which it keeps alive: construct(C *, upstream,
    * args...). */
-  template <class CContext, class... Parameters, class... Args>
-  static std::shared_ptr<umemVirtual>
-  make_over(Context const &upstream, umemStatusType (*construct)(CContext *, void *, Parameters...),
-            Args... args) {
-    auto held = detail::hold_context(sizeof(CContext), owner(upstream));
-    auto *context = new (held->memory) CContext();
-    return detail::started(held, construct(context, upstream.c_context(), args...),
-                           &context->super);
+  template <class Construct, class... Args>
+  static std::shared_ptr<umemVirtual> make_over(Context const &upstream, Construct *construct,
+                                                Args... args) {
+    return make_by(owner(upstream), construct, upstream.c_context(), args...);
   }
 
   /* For the handle of one kind of context: the outermost layer of that kind in the stack of
@@ -304,11 +302,11 @@ template <class Progress> struct ProgressCall {
   Progress &progress;
   std::exception_ptr thrown;
 
-  template <class Options> void write(Options &options, std::size_t step) {
-    options.step = step;
+  template <class Options> void write(Options &options) {
     options.user = this;
     options.progress = [](void *user, std::uint64_t done, std::uint64_t total) -> bool {
       ProgressCall &self = *static_cast<ProgressCall *>(user);
+      if (self.thrown) return false;
       try {
         return self.progress(done, total);
       } catch (...) { /* must not pass through C */
@@ -318,11 +316,16 @@ template <class Progress> struct ProgressCall {
     };
   }
 
+  template <class Options> void write(Options &options, std::size_t step) {
+    options.step = step;
+    write(options);
+  }
+
   /* After the copy: throws what the function has thrown. */
-  void rethrow() const {
+  void rethrow() {
     if (!thrown) return;
     umem_thread_clear();
-    std::rethrow_exception(thrown);
+    std::rethrow_exception(std::exchange(thrown, nullptr));
   }
 };
 

@@ -195,8 +195,7 @@ public:
     options_.depth = count_of(options.depth, "blocks in memory");
     options_.before = options_.after = count_of(options.ghosts, "ghost rows");
     options_.ghosts = options.edges;
-    options_.user = this;
-    if (progress_) options_.progress = report;
+    if (progress_) call_.write(options_);
   }
   Passage(Passage const &) = delete;
   Passage &operator=(Passage const &) = delete;
@@ -228,10 +227,7 @@ public:
   void finish() {
     if (blocks_.impl) info_ = ask();
     umemStatusType status = umemBlocks_end(&blocks_);
-    if (thrown_) {
-      umem_thread_clear();
-      std::rethrow_exception(std::exchange(thrown_, nullptr));
-    }
+    call_.rethrow();
     check_status(status);
   }
 
@@ -248,27 +244,14 @@ public:
 
 private:
   umemBlocksInfo ask() {
-    umemBlocksInfo info = UMEM_BLOCKS_INFO_INIT;
-    check_status(umemBlocks_info(&blocks_, &info));
-    return info;
-  }
-
-  static bool report(void *user, std::uint64_t done, std::uint64_t total) {
-    Passage &self = *static_cast<Passage *>(user);
-    if (self.thrown_) return false;
-    try {
-      return self.progress_(done, total);
-    } catch (...) { /* must not pass through C */
-      self.thrown_ = std::current_exception();
-      return false;
-    }
+    return filled<umemBlocksInfo>(UMEM_BLOCKS_INFO_INIT, umemBlocks_info, &blocks_);
   }
 
   BlocksPlace where_;
   std::vector<Context> queues_;
   std::vector<void *> c_queues_;
   std::function<bool(std::uint64_t, std::uint64_t)> progress_;
-  std::exception_ptr thrown_;
+  ProgressCall<decltype(progress_)> call_{progress_, nullptr};
   umemBlocksOptions options_ = UMEM_BLOCKS_OPTIONS_INIT;
   umemBlocks blocks_{};
   umemBlocksInfo info_ = UMEM_BLOCKS_INFO_INIT;

@@ -168,6 +168,40 @@ template <class Type> DynamicView<Type> dynamic_view(CArray const &array) {
 
 /* ---- umem::Array as umemArray, and back ---- */
 
+namespace detail {
+
+/* How the elements of a view lie, as umemArray says it: strides are in bytes. */
+template <class Type, int Rank> struct ByteLayout {
+  std::int64_t shape[slots<Rank>] = {}, strides[slots<Rank>] = {};
+
+  ByteLayout(Extents<Rank> const &extents, Extents<Rank> const &in_elements) {
+    for (int k = 0; k < Rank; k++) {
+      shape[k] = extents.at[k];
+      strides[k] = in_elements.at[k] * static_cast<index_t>(sizeof(Type));
+    }
+  }
+};
+
+/* An array of memory that owner keeps, which ends with the last array that shares it. */
+template <class Owner>
+CArray owned_array(std::unique_ptr<Owner> owner, void *context, address adr, umemElementType type,
+                   int rank, std::int64_t const *shape, std::int64_t const *strides,
+                   bool read_only = false) {
+  umemStatusType status = umemOK;
+  CArray array(umemArray_take(
+      context, adr, type, rank, shape, strides,
+      [](void *user) { delete static_cast<Owner *>(user); }, owner.get(), &status));
+  if (array) static_cast<void>(owner.release()); /* the array ends it */
+  if (read_only) {                               /* a view of what is read-only stays read-only */
+    umemArray_set_read_only(array.get(), true, &status);
+    array = CArray(umemArray_alias(array.get(), &status));
+  }
+  check_status(status);
+  return array;
+}
+
+} // namespace detail
+
 /* A umemArray over the device side of array, without ghost cells. access: umem::read makes it
  * read-only; umem::write and umem::discard as of Array::device. Until the last reference to the
  * umemArray is released, array is as with a guard of its device side: access to the host side
@@ -178,25 +212,12 @@ CArray c_array(Array<Type, Rank> &array, Access access) {
   using OtherType = typename Guard::element_type;
   static_assert(element_type<Type> != 0, "umem::c_array: umemArray has no element type for T");
   auto guard = std::make_unique<Guard>(array.device(access));
-  View<OtherType, Rank> elements = **guard;
-  std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
-  for (int k = 0; k < Rank; k++) {
-    shape[k] = elements.extents.at[k];
-    strides[k] = elements.strides.at[k] * static_cast<index_t>(sizeof(Type));
-  }
-  umemStatusType status = umemOK;
+  View<OtherType, Rank> const elements = **guard;
+  detail::ByteLayout<Type, Rank> const layout(elements.extents, elements.strides);
   umemVirtual *context = array.context().c_context();
-  CArray made(umemArray_take(
-      context, elements.data ? reinterpret_cast<address>(elements.data) : umem_null(context),
-      element_type<Type>, Rank, shape, strides,
-      [](void *user) { delete static_cast<Guard *>(user); }, guard.get(), &status));
-  if (made) static_cast<void>(guard.release()); /* the array ends it */
-  if constexpr (std::is_const_v<OtherType>) {   /* a view of what is read-only stays read-only */
-    umemArray_set_read_only(made.get(), true, &status);
-    made = CArray(umemArray_alias(made.get(), &status));
-  }
-  detail::check_status(status);
-  return made;
+  auto const adr = elements.data ? reinterpret_cast<address>(elements.data) : umem_null(context);
+  return detail::owned_array(std::move(guard), context, adr, element_type<Type>, Rank, layout.shape,
+                             layout.strides, std::is_const_v<OtherType>);
 }
 template <class Type, int Rank> CArray c_array(Array<Type, Rank> const &array) {
   return c_array(const_cast<Array<Type, Rank> &>(array), read); /* which does not write */

@@ -25,13 +25,9 @@ namespace detail {
 template <class Type, int Rank, class Function>
 void with_c_array_at(Location const &at, Part<Type, Rank> const &part, Function const &functor) {
   static_assert(element_type<Type> != 0, "umemArray has no element type for the elements");
-  std::int64_t shape[slots<Rank>] = {}, strides[slots<Rank>] = {};
-  for (int k = 0; k < Rank; k++) {
-    shape[k] = part.extents().at[k];
-    strides[k] = part.strides().at[k] * static_cast<index_t>(sizeof(Type));
-  }
+  ByteLayout<Type, Rank> const layout(part.extents(), part.strides());
   CArray const array(status_call(umemArray_borrow, at.context->c_context(), at.adr,
-                                 element_type<Type>, Rank, shape, strides));
+                                 element_type<Type>, Rank, layout.shape, layout.strides));
   functor(array.get());
 }
 

@@ -298,16 +298,12 @@ UMEM_INLINE char const *c_path(std::string const &path) {
 } // namespace detail
 
 UMEM_INLINE Context Context::upstream() const {
-  std::uint64_t before = umem_thread_failures();
-  auto *below = static_cast<umemVirtual *>(umem_get_upstream(c_context()));
-  detail::check_since(before);
+  auto *below = static_cast<umemVirtual *>(detail::checked_call(umem_get_upstream, c_context()));
   return below ? Context(std::shared_ptr<umemVirtual>(context_, below)) : Context();
 }
 
 UMEM_INLINE umemInfo Context::info() const {
-  umemInfo info = UMEM_INFO_INIT;
-  detail::check_status(umem_get_info(c_context(), &info));
-  return info;
+  return detail::filled<umemInfo>(UMEM_INFO_INIT, umem_get_info, c_context());
 }
 
 UMEM_INLINE address Context::allocate_zeroed(std::size_t nbytes, std::size_t alignment) const {
@@ -334,32 +330,26 @@ UMEM_INLINE std::shared_ptr<umemVirtual> Context::layer(char const *kind,
   umem::raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
 }
 
-UMEM_INLINE Host::Host() : Context(make_by(umemHost_ctor)) {}
+UMEM_INLINE Host::Host() : Context(make_by(nullptr, umemHost_ctor)) {}
 
 UMEM_INLINE Host::Host(umemHostOptions const &options)
-    : Context(make_by(umemHost_ctor_with, &options)) {}
+    : Context(make_by(nullptr, umemHost_ctor_with, &options)) {}
 
 UMEM_INLINE int Host::node(address adr) const {
-  int found = -1;
-  detail::check_status(umemHost_node(c_struct(), adr, &found));
-  return found;
+  return detail::filled(-1, umemHost_node, c_struct(), adr);
 }
 
 UMEM_INLINE File::File(std::string const &path, char const *mode, umemFileOptions const &options)
-    : Context(make<umemFile>([name = detail::c_path(path), mode, &options](umemFile *ctx) {
-        return umemFile_ctor_with(ctx, name, mode, &options);
-      })) {}
+    : Context(make_by(nullptr, umemFile_ctor_with, detail::c_path(path), mode, &options)) {}
 
-UMEM_INLINE File File::scratch() { return File(make_by(umemFile_ctor, nullptr, "w+")); }
+UMEM_INLINE File File::scratch() { return File(make_by(nullptr, umemFile_ctor, nullptr, "w+")); }
 
 UMEM_INLINE File File::adopt(int fd, umemFileOptions const &options) {
-  return File(make_by(umemFile_adopt_with, fd, &options));
+  return File(make_by(nullptr, umemFile_adopt_with, fd, &options));
 }
 
 UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &options) {
-  return File(make<umemFile>([name = detail::c_path(path), &options](umemFile *ctx) {
-    return umemFile_replace_with(ctx, name, &options);
-  }));
+  return File(make_by(nullptr, umemFile_replace_with, detail::c_path(path), &options));
 }
 
 UMEM_INLINE std::string File::draft() const {
@@ -369,48 +359,37 @@ UMEM_INLINE std::string File::draft() const {
 }
 
 UMEM_INLINE MMap::MMap(std::string const &path, char const *mode, umemFileOptions const &options)
-    : Context(make<umemMMap>([name = detail::c_path(path), mode, &options](umemMMap *ctx) {
-        return umemMMap_ctor_with(ctx, name, mode, &options);
-      })) {}
+    : Context(make_by(nullptr, umemMMap_ctor_with, detail::c_path(path), mode, &options)) {}
 
-UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(umemMMap_ctor, nullptr, "w+")); }
+UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(nullptr, umemMMap_ctor, nullptr, "w+")); }
 
 UMEM_INLINE MMap MMap::adopt(int fd, umemFileOptions const &options) {
-  return MMap(make_by(umemMMap_adopt_with, fd, &options));
+  return MMap(make_by(nullptr, umemMMap_adopt_with, fd, &options));
 }
 
 UMEM_INLINE Url::Url(std::string const &url, umemUrlOptions const &options)
-    : Context(make<umemUrl>([name = detail::c_path(url), &options](umemUrl *ctx) {
-        return umemUrl_ctor(ctx, name, &options);
-      })) {}
+    : Context(make_by(nullptr, umemUrl_ctor, detail::c_path(url), &options)) {}
 
 UMEM_INLINE umemUrlStats Url::stats() const {
-  umemUrlStats found = UMEM_URL_STATS_INIT;
-  detail::check_status(umemUrl_stats(c_struct(), &found));
-  return found;
+  return detail::filled<umemUrlStats>(UMEM_URL_STATS_INIT, umemUrl_stats, c_struct());
 }
 
 UMEM_INLINE S3::S3(std::string const &url, char const *mode, umemS3Options const &options)
-    : Context(make<umemS3>([name = detail::c_path(url), mode, &options](umemS3 *ctx) {
-        return umemS3_ctor_with(ctx, name, mode, &options);
-      })) {}
+    : Context(make_by(nullptr, umemS3_ctor_with, detail::c_path(url), mode, &options)) {}
 
-UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(umemShm_ctor, nullptr, capacity)) {}
+UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(nullptr, umemShm_ctor, nullptr, capacity)) {}
 
 UMEM_INLINE Shm::Shm(std::string const &name, std::size_t capacity)
-    : Context(make<umemShm>([name = detail::c_path(name), capacity](umemShm *ctx) {
-        return umemShm_ctor(ctx, name, capacity);
-      })) {}
+    : Context(make_by(nullptr, umemShm_ctor, detail::c_path(name), capacity)) {}
 
 UMEM_INLINE Shm::Shm(std::string const &name, umemShmOptions const &options)
-    : Context(make<umemShm>([name = name.empty() ? nullptr : detail::c_path(name), &options](
-                                umemShm *ctx) { return umemShm_ctor_with(ctx, name, &options); })) {
-}
+    : Context(make_by(nullptr, umemShm_ctor_with, name.empty() ? nullptr : detail::c_path(name),
+                      &options)) {}
 
-UMEM_INLINE Shm Shm::adopt(int fd) { return Shm(make_by(umemShm_adopt, fd)); }
+UMEM_INLINE Shm Shm::adopt(int fd) { return Shm(make_by(nullptr, umemShm_adopt, fd)); }
 
 UMEM_INLINE Shm Shm::adopt(int fd, umemShmOptions const &options) {
-  return Shm(make_by(umemShm_adopt_with, fd, &options));
+  return Shm(make_by(nullptr, umemShm_adopt_with, fd, &options));
 }
 
 UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
@@ -426,18 +405,16 @@ UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
   }
 }
 
-UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(umemCuda_ctor, device)) {}
+UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(nullptr, umemCuda_ctor, device)) {}
 
-UMEM_INLINE CudaHost::CudaHost(unsigned flags) : Context(make_by(umemCudaHost_ctor, flags)) {}
+UMEM_INLINE CudaHost::CudaHost(unsigned flags) : Context(make_by(nullptr, umemCudaHost_ctor, flags)) {}
 
 UMEM_INLINE CudaManaged::CudaManaged(int device, unsigned flags)
-    : Context(make_by(umemCudaManaged_ctor, device, flags)) {}
+    : Context(make_by(nullptr, umemCudaManaged_ctor, device, flags)) {}
 
 UMEM_INLINE CudaAsync::CudaAsync(int device, std::uintptr_t stream,
                                  umemCudaAsyncOptions const *options)
-    : Context(make<umemCudaAsync>([=](umemCudaAsync *ctx) {
-        return umemCudaAsync_ctor_with(ctx, device, stream, options);
-      })) {}
+    : Context(make_by(nullptr, umemCudaAsync_ctor_with, device, stream, options)) {}
 
 } // namespace umem
 

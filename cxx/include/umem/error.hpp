@@ -16,9 +16,6 @@
 #define UMEM_ERROR_HPP
 
 #include <cstdarg>
-#include <cstring>
-#include <exception>
-#include <string>
 
 #if !defined(__cpp_exceptions) && !defined(__EXCEPTIONS)
 #error "umem.hpp reports failures by exceptions: compile without -fno-exceptions, or use umem.h"
@@ -193,6 +190,13 @@ Result checked_call(Result (*function)(Parameters...), Args... args) {
   Result const result = function(args...);
   check_since(before);
   return result;
+}
+
+/* value, as a function of C has filled it, whose last parameter it is; throws if that fails. */
+template <class Value, class... Parameters, class... Args>
+Value filled(Value value, umemStatusType (*function)(Parameters...), Args... args) {
+  check_status(function(args..., &value));
+  return value;
 }
 
 /* What a function of C returns that writes its status to its last parameter; throws if it fails. */

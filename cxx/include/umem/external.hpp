@@ -26,62 +26,31 @@ template <class Resource> auto resource_of(Resource &held, int) -> decltype(*hel
 template <class Resource> Resource &resource_of(Resource &held, long) { return held; }
 template <class Resource> using ResourceOf = decltype(resource_of(std::declval<Resource &>(), 0));
 
-/* The forms that calls with a stream have: those of CCCL 3.1 and later, and those before. */
+/* The forms that calls with a stream have: that of CCCL 3.1 and later, and the one before. */
+template <class Resource, class = void> inline constexpr bool has_stream_first = false;
 template <class Resource>
-auto allocate_on(Resource &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment,
-                 int) -> decltype(resource.allocate(stream, nbytes, alignment)) {
-  return resource.allocate(stream, nbytes, alignment);
-}
+inline constexpr bool
+    has_stream_first<Resource, std::void_t<decltype(std::declval<Resource &>().allocate(
+                                   static_cast<CUstream_st *>(nullptr), 1, 1))>> = true;
+template <class Resource, class = void> inline constexpr bool has_async = false;
 template <class Resource>
-auto allocate_on(Resource &resource, CUstream_st *stream, std::size_t nbytes, std::size_t alignment,
-                 long) -> decltype(resource.allocate_async(nbytes, alignment, stream)) {
-  return resource.allocate_async(nbytes, alignment, stream);
-}
+inline constexpr bool
+    has_async<Resource, std::void_t<decltype(std::declval<Resource &>().allocate_async(
+                            1, 1, static_cast<CUstream_st *>(nullptr)))>> = true;
+
 template <class Resource>
-auto deallocate_on(Resource &resource, CUstream_st *stream, void *block, std::size_t nbytes,
-                   std::size_t alignment, int)
-    -> decltype(resource.deallocate(stream, block, nbytes, alignment)) {
-  return resource.deallocate(stream, block, nbytes, alignment);
-}
-template <class Resource>
-auto deallocate_on(Resource &resource, CUstream_st *stream, void *block, std::size_t nbytes,
-                   std::size_t alignment, long)
-    -> decltype(resource.deallocate_async(block, nbytes, alignment, stream)) {
-  return resource.deallocate_async(block, nbytes, alignment, stream);
-}
+inline constexpr bool has_streams = has_stream_first<Resource> || has_async<Resource>;
 
 /* Those of calls without: of CCCL 3.1, and of all others. */
+template <class Resource, class = void> inline constexpr bool has_sync = false;
 template <class Resource>
-auto allocate_now(Resource &resource, std::size_t nbytes, std::size_t alignment, int)
-    -> decltype(resource.allocate_sync(nbytes, alignment)) {
-  return resource.allocate_sync(nbytes, alignment);
-}
+inline constexpr bool
+    has_sync<Resource, std::void_t<decltype(std::declval<Resource &>().allocate_sync(1, 1))>> =
+        true;
+template <class Resource, class = void> inline constexpr bool is_resource = has_sync<Resource>;
 template <class Resource>
-auto allocate_now(Resource &resource, std::size_t nbytes, std::size_t alignment, long)
-    -> decltype(resource.allocate(nbytes, alignment)) {
-  return resource.allocate(nbytes, alignment);
-}
-template <class Resource>
-auto deallocate_now(Resource &resource, void *block, std::size_t nbytes, std::size_t alignment, int)
-    -> decltype(resource.deallocate_sync(block, nbytes, alignment)) {
-  return resource.deallocate_sync(block, nbytes, alignment);
-}
-template <class Resource>
-auto deallocate_now(Resource &resource, void *block, std::size_t nbytes, std::size_t alignment,
-                    long) -> decltype(resource.deallocate(block, nbytes, alignment)) {
-  return resource.deallocate(block, nbytes, alignment);
-}
-
-template <class Resource, class = void> struct HasStreams : std::false_type {};
-template <class Resource>
-struct HasStreams<Resource,
-                  std::void_t<decltype(allocate_on(std::declval<Resource &>(), nullptr, 1, 1, 0))>>
-    : std::true_type {};
-template <class Resource, class = void> struct IsResource : std::false_type {};
-template <class Resource>
-struct IsResource<Resource,
-                  std::void_t<decltype(allocate_now(std::declval<Resource &>(), 1, 1, 0))>>
-    : std::true_type {};
+inline constexpr bool
+    is_resource<Resource, std::void_t<decltype(std::declval<Resource &>().allocate(1, 1))>> = true;
 
 /* An exception of a resource as a failure. One of memory arrives at the caller in C++ as it is. */
 inline void record_thrown(std::uint64_t failures, char const *function) noexcept {
@@ -107,7 +76,6 @@ inline void record_thrown(std::uint64_t failures, char const *function) noexcept
 /* A resource of the program behind the table of umemExternal. */
 template <class Held> struct ExternalResource {
   using Resource = std::remove_reference_t<ResourceOf<Held>>;
-  static constexpr bool has_streams = HasStreams<Resource>::value;
 
   Context upstream;
   Held held;
@@ -120,22 +88,36 @@ template <class Held> struct ExternalResource {
   }
 
   void *get(std::size_t nbytes, std::size_t alignment, std::uintptr_t stream) {
-    if constexpr (has_streams)
-      if (stream != UMEM_EXTERNAL_NO_STREAM)
-        return allocate_on(resource_of(held, 0), reinterpret_cast<CUstream_st *>(stream), nbytes,
-                           alignment, 0);
-    return allocate_now(resource_of(held, 0), whole(nbytes, alignment), alignment, 0);
+    Resource &resource = resource_of(held, 0);
+    if (has_streams<Resource> && stream != UMEM_EXTERNAL_NO_STREAM) {
+      [[maybe_unused]] auto *const on = reinterpret_cast<CUstream_st *>(stream);
+      if constexpr (has_stream_first<Resource>)
+        return resource.allocate(on, nbytes, alignment);
+      else if constexpr (has_async<Resource>)
+        return resource.allocate_async(nbytes, alignment, on);
+    }
+    if constexpr (has_sync<Resource>)
+      return resource.allocate_sync(whole(nbytes, alignment), alignment);
+    else
+      return resource.allocate(whole(nbytes, alignment), alignment);
   }
 
   /* A resource without streams gets a block back when no work uses it any more. */
   void give(void *block, std::size_t nbytes, std::size_t alignment, std::uintptr_t stream) {
-    if constexpr (has_streams)
-      if (stream != UMEM_EXTERNAL_NO_STREAM)
-        return static_cast<void>(deallocate_on(resource_of(held, 0),
-                                               reinterpret_cast<CUstream_st *>(stream), block,
-                                               nbytes, alignment, 0));
+    Resource &resource = resource_of(held, 0);
+    if (has_streams<Resource> && stream != UMEM_EXTERNAL_NO_STREAM) {
+      [[maybe_unused]] auto *const on = reinterpret_cast<CUstream_st *>(stream);
+      if constexpr (has_stream_first<Resource>)
+        resource.deallocate(on, block, nbytes, alignment);
+      else if constexpr (has_async<Resource>)
+        resource.deallocate_async(block, nbytes, alignment, on);
+      return;
+    }
     if (stream != UMEM_EXTERNAL_NO_STREAM) umem_synchronize(upstream.c_context());
-    deallocate_now(resource_of(held, 0), block, whole(nbytes, alignment), alignment, 0);
+    if constexpr (has_sync<Resource>)
+      resource.deallocate_sync(block, whole(nbytes, alignment), alignment);
+    else
+      resource.deallocate(block, whole(nbytes, alignment), alignment);
   }
 
   umemExternalOptions options(bool serial) {
@@ -161,7 +143,7 @@ template <class Held> struct ExternalResource {
     };
     options.user = this;
     options.serial = serial;
-    options.no_alignment = has_streams; /* they refuse more than 256 */
+    options.no_alignment = has_streams<Resource>; /* they refuse more than 256 */
     return options;
   }
 };
@@ -189,8 +171,8 @@ public:
    *
    * Exceptions of a resource: those of memory (std::bad_alloc) arrive at the caller as they are;
    * others become umem::runtime_error, with their text. */
-  template <class Resource, class = std::enable_if_t<detail::IsResource<std::remove_reference_t<
-                                detail::ResourceOf<std::decay_t<Resource>>>>::value>>
+  template <class Resource, class = std::enable_if_t<detail::is_resource<std::remove_reference_t<
+                                detail::ResourceOf<std::decay_t<Resource>>>>>>
   External(Resource &&resource, Context const &upstream, bool is_serial = false)
       : Context(over(std::make_shared<detail::ExternalResource<std::decay_t<Resource>>>(
                          detail::ExternalResource<std::decay_t<Resource>>{
@@ -204,12 +186,8 @@ public:
                                            Context const &upstream, bool is_serial) {
     if constexpr (!std::is_same_v<typename Held::Resource, decltype(held->held)>)
       if (!held->held) throw value_error("External: the resource is NULL");
-    return make<umemExternal>(
-        [&](umemExternal *ctx) {
-          umemExternalOptions const options = held->options(is_serial);
-          return umemExternal_ctor(ctx, upstream.c_context(), &options);
-        },
-        held);
+    umemExternalOptions const options = held->options(is_serial);
+    return make_by(held, umemExternal_ctor, upstream.c_context(), &options);
   }
 };
 

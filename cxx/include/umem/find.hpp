@@ -74,10 +74,8 @@ inline std::optional<Foreign> find_foreign(void const *pointer) {
 
 /* Finds in one context, whose addresses may also be offsets: umem_find_in. */
 inline std::optional<Found> find_in(Context const &context, address adr) {
-  std::uint64_t before = umem_thread_failures();
   umemFound found = UMEM_FOUND_INIT;
-  bool is_found = umem_find_in(context.c_context(), adr, &found);
-  detail::check_since(before);
+  bool is_found = detail::checked_call(umem_find_in, context.c_context(), adr, &found);
   return detail::found_block(is_found, found, adr);
 }
 

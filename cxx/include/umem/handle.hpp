@@ -17,9 +17,7 @@ namespace umem {
 
 /* Describes nbytes at adr for other processes: umem_share. The result is plain data. */
 inline umemHandle share(Context const &context, address adr, std::size_t nbytes) {
-  umemHandle handle;
-  detail::check_status(umem_share(context.c_context(), adr, nbytes, &handle));
-  return handle;
+  return detail::filled(umemHandle(), umem_share, context.c_context(), adr, nbytes);
 }
 
 /* Shares nbytes at adr, and sends the handle with its descriptor through a Unix socket:

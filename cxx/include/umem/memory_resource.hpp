@@ -20,7 +20,7 @@ class [[gnu::visibility("default")]] MemoryResource : public std::pmr::memory_re
 public:
   /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
-  explicit MemoryResource(Context const &context) : memory_(context) {}
+  explicit MemoryResource(Context const &context) : memory_(context, true) {}
 
   MemoryResource(MemoryResource const &) = delete;
   MemoryResource &operator=(MemoryResource const &) = delete;
@@ -42,7 +42,7 @@ private:
     return resource && resource->context() == context();
   }
 
-  detail::CpuMemory memory_;
+  detail::AllocatorMemory memory_;
 };
 
 } // namespace umem

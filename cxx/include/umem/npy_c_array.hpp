@@ -74,15 +74,9 @@ inline CArray c_array_on(std::shared_ptr<Buffer> const &block, Context const &co
     std::shared_ptr<Buffer> block; /* before the context, which must end last */
     Context context;
   };
-  auto kept = std::make_unique<Kept>(Kept{block, context});
-  umemStatusType status = umemOK;
-  CArray array(umemArray_take(
-      context.c_context(), adr, elements.type, elements.rank(), elements.shape.data(),
-      elements.strides.data(), [](void *user) { delete static_cast<Kept *>(user); }, kept.get(),
-      &status));
-  if (array) static_cast<void>(kept.release());
-  check_status(status);
-  return array;
+  return owned_array(std::make_unique<Kept>(Kept{block, context}), context.c_context(), adr,
+                     elements.type, elements.rank(), elements.shape.data(),
+                     elements.strides.data());
 }
 
 /* A umemArray of elements of a file, borrowed. */

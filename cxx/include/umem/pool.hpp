@@ -31,9 +31,7 @@ public:
       : Context(make_over(upstream, umemPool_ctor, &options)) {}
 
   umemPoolStats stats() const {
-    umemPoolStats stats = UMEM_POOL_STATS_INIT;
-    detail::check_status(umemPool_stats(c_struct(), &stats));
-    return stats;
+    return detail::filled<umemPoolStats>(UMEM_POOL_STATS_INIT, umemPool_stats, c_struct());
   }
 
   /* What is where, in the order of the addresses: umemPool_next_region. */
@@ -55,12 +53,8 @@ class PoolOn : public Context {
 public:
   /* queue: a context with the same memory as the pool. The view keeps the pool and queue alive. */
   PoolOn(Pool const &pool, Context const &queue)
-      : Context(make<umemPoolOn>(
-            [&](umemPoolOn *ctx) {
-              return umemPoolOn_ctor(ctx, reinterpret_cast<umemPool *>(pool.c_context()),
-                                     queue.c_context());
-            },
-            std::make_shared<std::pair<Pool, Context>>(pool, queue))) {}
+      : Context(make_by(std::make_shared<std::pair<Pool, Context>>(pool, queue), umemPoolOn_ctor,
+                        reinterpret_cast<umemPool *>(pool.c_context()), queue.c_context())) {}
 
   UMEM_KIND_OF_CONTEXT(PoolOn, "pool-on")
 };
@@ -74,9 +68,7 @@ public:
       : Context(make_over(upstream, umemFixed_ctor, block_size, &options)) {}
 
   umemFixedStats stats() const {
-    umemFixedStats stats = UMEM_FIXED_STATS_INIT;
-    detail::check_status(umemFixed_stats(c_struct(), &stats));
-    return stats;
+    return detail::filled<umemFixedStats>(UMEM_FIXED_STATS_INIT, umemFixed_stats, c_struct());
   }
 
   UMEM_KIND_OF_CONTEXT(Fixed, "fixed")
@@ -118,27 +110,19 @@ public:
   };
 
   Binning(Context const &upstream, std::vector<Bin> const &bins, std::shared_ptr<Kept> const &kept)
-      : Context(make<umemBinning>(
-            [&](umemBinning *ctx) {
-              kept->bins = with(bins, upstream);
-              return construct(ctx, upstream, bins);
-            },
-            kept)),
-        kept_(kept) {}
+      : Context(make_by(kept, umemBinning_ctor, upstream.c_context(), c_bins_of(bins).data(),
+                        bins.size())),
+        kept_(kept) {
+    kept->bins = bins;
+    kept->bins.push_back({0, upstream});
+  }
 
   std::shared_ptr<Kept> kept_;
 
-  static std::vector<Bin> with(std::vector<Bin> all, Context const &upstream) {
-    all.push_back({0, upstream});
-    return all;
-  }
-
-  static umemStatusType construct(umemBinning *ctx, Context const &upstream,
-                                  std::vector<Bin> const &bins) {
+  static std::vector<umemBin> c_bins_of(std::vector<Bin> const &bins) {
     std::vector<umemBin> c_bins;
-    c_bins.reserve(bins.size());
     for (Bin const &bin : bins) c_bins.push_back({bin.largest, bin.context.c_context()});
-    return umemBinning_ctor(ctx, upstream.c_context(), c_bins.data(), c_bins.size());
+    return c_bins;
   }
 };
 

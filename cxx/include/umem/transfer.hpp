@@ -63,10 +63,7 @@ public:
   /* A descriptor that poll and epoll show as readable when the copy has ended: see
    * umemTransfer_descriptor. Throws umem::value_error if there is no copy. */
   int descriptor() const {
-    std::uint64_t before = umem_thread_failures();
-    int fd = umemTransfer_descriptor(handle());
-    detail::check_since(before);
-    return fd;
+    return detail::checked_call(umemTransfer_descriptor, handle());
   }
 
   /* Lets wait call function(), in the thread that waits, when the copy has ended without a failure;

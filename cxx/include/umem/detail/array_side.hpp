@@ -209,10 +209,7 @@ UMEM_INLINE void ArraySide::set(bool by_cpu, std::size_t offset, void const *val
 UMEM_INLINE Context context_of_mirror(Context const &device) {
   if (!device.can(umemSeparate)) return pointers();
   struct HostSide : Context {
-    HostSide()
-        : Context(make<umemGuarded>(
-              [](umemGuarded *ctx) { return umemGuarded_ctor(ctx, pointers().c_context()); },
-              owner(pointers()))) {}
+    HostSide() : Context(make_over(pointers(), umemGuarded_ctor)) {}
   };
   HostSide host;
   char label[UMEM_LABEL_SIZE];

@@ -141,6 +141,16 @@ struct Parameter {
   }
 };
 
+/* The text of a str, which it drops; otherwise where there is none, or none of Unicode. */
+inline std::string text_of(PyObject *object, char const *otherwise) {
+  PyObject *bytes = object ? PyUnicode_AsUTF8String(object) : nullptr;
+  std::string result = bytes ? PyBytes_AsString(bytes) : otherwise;
+  PyErr_Clear();
+  Py_XDECREF(bytes);
+  Py_XDECREF(object);
+  return result;
+}
+
 /* Which arguments are of a parameter; empty if another function of the same name may take the
  * elements. Throws nothing of Python: then there is no name. */
 inline std::string arguments_of(umemPythonTable const &table, Parameter const &parameter,
@@ -149,13 +159,12 @@ inline std::string arguments_of(umemPythonTable const &table, Parameter const &p
   for (Parameter const *one = Parameter::first; one; one = one->next)
     if (one->takes(hold)) others.push_back(one->name);
   PyObject *text = table.explain(parameter.name, others.data(), others.size());
-  PyObject *bytes = text && text != Py_None ? PyUnicode_AsUTF8String(text) : nullptr;
-  std::string result = bytes ? PyBytes_AsString(bytes) : "";
-  if (PyErr_Occurred() || (bytes && result.empty())) result = "an argument";
-  PyErr_Clear();
-  Py_XDECREF(bytes);
-  Py_XDECREF(text);
-  return result;
+  if (text == Py_None) {
+    Py_DECREF(text);
+    return {};
+  }
+  std::string const result = text_of(text, "");
+  return result.empty() ? "an argument" : result;
 }
 
 inline std::string numbers(int64_t const *values, int count) {
@@ -166,15 +175,10 @@ inline std::string numbers(int64_t const *values, int count) {
 
 /* Array of float32, shape (3, 4), strides (16, 4), in Host. */
 inline std::string described(PyObject *object, umemPythonHold const &hold) {
-  PyObject *name =
-      PyObject_GetAttrString(reinterpret_cast<PyObject *>(Py_TYPE(object)), "__name__");
-  PyObject *bytes = name ? PyUnicode_AsUTF8String(name) : nullptr;
-  std::string result = bytes ? PyBytes_AsString(bytes) : "object";
-  PyErr_Clear();
-  Py_XDECREF(bytes);
-  Py_XDECREF(name);
-  return result + " of " + name_of(hold.type) + ", shape " + numbers(hold.shape, hold.rank) +
-         ", strides " + numbers(hold.strides, hold.rank) + ", in " +
+  auto *type = reinterpret_cast<PyObject *>(Py_TYPE(object));
+  return text_of(PyObject_GetAttrString(type, "__name__"), "object") + " of " + name_of(hold.type) +
+         ", shape " + numbers(hold.shape, hold.rank) + ", strides " +
+         numbers(hold.strides, hold.rank) + ", in " +
          (hold.array ? umem_get_device_name(umemArray_context(hold.array)) : "RAM") +
          (hold.read_only ? ", read-only" : "");
 }
@@ -415,15 +419,10 @@ inline Context context_of(umemPythonTable const *table, umemVirtual *context, vo
 
 /* A umemArray of the elements of a hold, which it ends, also if it throws. */
 inline CArray array_of(umemPythonTable const *table, umemPythonHold const &hold) {
-  auto kept = std::make_unique<KeptHold>(table, hold);
-  umemStatusType status = umemOK;
-  CArray array(umemArray_take(
-      umemArray_context(hold.array), umemArray_address(hold.array), hold.type, hold.rank,
-      hold.shape, hold.strides, [](void *user) { delete static_cast<KeptHold *>(user); },
-      kept.get(), &status));
-  if (array) static_cast<void>(kept.release());
-  umemArray_set_read_only(array.get(), hold.read_only, &status);
-  check_status(status);
+  CArray array =
+      owned_array(std::make_unique<KeptHold>(table, hold), umemArray_context(hold.array),
+                  umemArray_address(hold.array), hold.type, hold.rank, hold.shape, hold.strides);
+  status_call(umemArray_set_read_only, array.get(), hold.read_only);
   return array;
 }
 

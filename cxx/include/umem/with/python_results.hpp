@@ -57,47 +57,14 @@ inline PyObject *to_python(Context const &context) {
   });
 }
 
-/* Elements of an object that a new array of Python owns. */
-template <class Type, class Owner>
-CArray owned(std::unique_ptr<Owner> owner, Context const &context, address adr, int rank,
-             std::int64_t const *shape, std::int64_t const *strides, bool read_only) {
-  umemStatusType status = umemOK;
-  CArray array(umemArray_take(
-      context.c_context(), adr, element_type<Type>, rank, shape, strides,
-      [](void *user) { delete static_cast<Owner *>(user); }, owner.get(), &status));
-  if (array) static_cast<void>(owner.release());
-  if (read_only) { /* a view of what is read-only stays read-only */
-    umemArray_set_read_only(array.get(), true, &status);
-    array = CArray(umemArray_alias(array.get(), &status));
-  }
-  check_status(status);
-  return array;
-}
-
-/* Extents, and strides in bytes, as a umemArray takes them. */
-template <class Type, int Rank> struct ByteLayout {
-  std::int64_t shape[std::size_t(Rank) + 1], strides[std::size_t(Rank) + 1];
-
-  ByteLayout(Extents<Rank> const &extents, Extents<Rank> const &in_elements) {
-    for (int k = 0; k < Rank; k++) {
-      shape[k] = extents.at[k];
-      strides[k] = in_elements.at[k] * static_cast<index_t>(sizeof(Type));
-    }
-  }
-};
-
 /* The elements of an array in a file, which has no pointers for a guard. */
 template <class Type, int Rank> CArray offsets_of(Array<Type, Rank> &array) {
   array.sync_to_device();
   ByteLayout<Type, Rank> const layout(array.extents(), array.strides());
   index_t const begin = distance(array.ghosts().below, array.strides());
-  umemStatusType status = umemOK;
-  CArray made(umemArray_borrow(array.context().c_context(),
-                               array.adr() +
-                                   static_cast<address>(begin * static_cast<index_t>(sizeof(Type))),
-                               element_type<Type>, Rank, layout.shape, layout.strides, &status));
-  check_status(status);
-  return made;
+  auto const offset = static_cast<address>(begin * static_cast<index_t>(sizeof(Type)));
+  return CArray(status_call(umemArray_borrow, array.context().c_context(), array.adr() + offset,
+                            element_type<Type>, Rank, layout.shape, layout.strides));
 }
 
 /* A guard of the side where the memory of an array is, for Python. The transfer to it may take
@@ -147,10 +114,11 @@ template <class Kept> struct ArrayOwner {
 template <class Type, class Kept>
 PyObject *wrap_owner(std::unique_ptr<ArrayOwner<Kept>> owner, Context const &context) {
   umemArray *elements = owner->elements.get();
-  return wrap_array(owned<Type>(std::move(owner), context, umemArray_address(elements),
-                                umemArray_rank(elements), umemArray_shape(elements),
-                                umemArray_strides(elements), std::is_const_v<Type>),
-                    context);
+  return wrap_array(
+      owned_array(std::move(owner), context.c_context(), umemArray_address(elements),
+                  element_type<Type>, umemArray_rank(elements), umemArray_shape(elements),
+                  umemArray_strides(elements), std::is_const_v<Type>),
+      context);
 }
 
 /* Moves an array to Python: its memory, its place, the newer of its two sides. */
@@ -175,7 +143,8 @@ template <class Type, class Owner> PyObject *moved_range(Owner &&range, char con
     Context const context = owner->context();
     address const adr = owner->adr();
     std::int64_t const count = static_cast<std::int64_t>(owner->size());
-    return wrap_array(owned<Type>(std::move(owner), context, adr, 1, &count, nullptr, false),
+    return wrap_array(owned_array(std::move(owner), context.c_context(), adr, element_type<Type>, 1,
+                                  &count, nullptr),
                       context);
   });
 }
@@ -194,13 +163,13 @@ PyObject *to_python(View<Type, Rank> const &view, bool copies, PyObject *parent)
     ByteLayout<Type, Rank> const layout(view.extents, view.strides);
     auto owner = std::make_unique<Parent>();
     owner->set(parent);
-    CArray shared = owned<Type>(std::move(owner), pointers(), reinterpret_cast<address>(view.data),
-                                Rank, layout.shape, layout.strides, std::is_const_v<Type>);
+    CArray shared = owned_array(std::move(owner), pointers().c_context(),
+                                reinterpret_cast<address>(view.data), element_type<Type>, Rank,
+                                layout.shape, layout.strides, std::is_const_v<Type>);
     if (!copies) return wrap_array(std::move(shared), pointers());
-    umemStatusType status = umemOK;
-    CArray copy(umemArray_copy(shared.get(), pointers().c_context(), umemOrderC, &status));
-    check_status(status);
-    return wrap_array(std::move(copy), pointers());
+    return wrap_array(
+        CArray(status_call(umemArray_copy, shared.get(), pointers().c_context(), umemOrderC)),
+        pointers());
   });
 }
 

@@ -12,7 +12,7 @@
 #ifndef UMEM_WITH_THRUST_HPP
 #define UMEM_WITH_THRUST_HPP
 
-#include <umem/buffer.hpp>
+#include <umem/allocator.hpp>
 #include <umem/place.hpp>
 
 #include <thrust/device_ptr.h>
@@ -24,22 +24,6 @@
 #endif
 
 namespace umem {
-namespace detail {
-
-/* The address of n elements of Type. */
-template <class Type> address allocate_elements(Context const &context, std::size_t n) {
-  return context.allocate(bytes_of<Type>(n), beyond_natural(context, alignof(Type)));
-}
-
-/* Records and reports a failure as ~Buffer does. */
-template <class Type> void deallocate_elements(Context const &context, address adr) noexcept {
-  if (beyond_natural(context, alignof(Type)))
-    umem_aligned_free(context.c_context(), adr);
-  else
-    umem_free(context.c_context(), adr);
-}
-
-} // namespace detail
 
 /* The allocator of a thrust::device_vector: memory of a context that kernels can use, and with a
  * Thrust for the CPU of one that the CPU can use. It keeps its context alive. Two allocators are
@@ -65,53 +49,33 @@ public:
 
   /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an
    * empty handle. */
-  ThrustAllocator(Context const &context) : context_(context) {
-    if (!context) throw value_error("memory of an empty context handle");
-    detail::device_pointer(context, 0);
-  }
+  ThrustAllocator(Context const &context) : memory_(context, false) {}
 
   /* For another type of elements. */
   template <class OtherType>
-  ThrustAllocator(ThrustAllocator<OtherType> const &other) noexcept : context_(other.context()) {}
-
-  /* Copied, never moved from: a moved-from allocator keeps its value. */
-  ThrustAllocator(ThrustAllocator const &) noexcept = default;
-  ThrustAllocator &operator=(ThrustAllocator const &) noexcept = default;
+  ThrustAllocator(ThrustAllocator<OtherType> const &other) noexcept : memory_(other.memory_) {}
 
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
   [[nodiscard]] pointer allocate(std::size_t n) {
-    address const adr = detail::allocate_elements<Type>(context_, n);
-    if (context_.can(umemOrdered)) {
-      try {
-        context_.synchronize();
-      } catch (...) {
-        detail::deallocate_elements<Type>(context_, adr);
-        throw;
-      }
-    }
-    return pointer(reinterpret_cast<Type *>(adr));
+    void *block = memory_.allocate(detail::bytes_of<Type>(n), alignof(Type));
+    return pointer(static_cast<Type *>(block));
   }
 
   void deallocate(pointer block, std::size_t) noexcept {
-    detail::deallocate_elements<Type>(context_, reinterpret_cast<address>(block.get()));
+    memory_.deallocate(block.get(), alignof(Type));
   }
 
-  Context const &context() const noexcept { return context_; }
+  Context const &context() const noexcept { return memory_.context(); }
 
 private:
-  Context context_;
+  template <class OtherType> friend class ThrustAllocator;
+
+  detail::AllocatorMemory memory_;
 };
 
-template <class Type, class OtherType>
-bool operator==(ThrustAllocator<Type> const &one,
-                ThrustAllocator<OtherType> const &other) noexcept {
-  return one.context() == other.context();
-}
-template <class Type, class OtherType>
-bool operator!=(ThrustAllocator<Type> const &one,
-                ThrustAllocator<OtherType> const &other) noexcept {
-  return !(one == other);
+namespace detail {
+template <> inline constexpr bool is_allocator<ThrustAllocator> = true;
 }
 
 /* The allocator of temporary memory for algorithms on the stream of a context, which it keeps
