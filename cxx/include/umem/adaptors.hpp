@@ -219,8 +219,8 @@ public:
 
   template <class Function>
   Retry(Context const &upstream, std::shared_ptr<Kept<Function>> const &kept)
-      : Context(make_by(kept, umemRetry_ctor, upstream.c_context(), invoke<Function>,
-                        kept.get())) {}
+      : Context(make_by(kept, umemRetry_ctor, upstream.c_context(), invoke<Function>, kept.get())) {
+  }
 
   /* A umemRetryCallback. */
   template <class Function>

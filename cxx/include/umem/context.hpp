@@ -377,7 +377,8 @@ UMEM_INLINE umemUrlStats Url::stats() const {
 UMEM_INLINE S3::S3(std::string const &url, char const *mode, umemS3Options const &options)
     : Context(make_by(nullptr, umemS3_ctor_with, detail::c_path(url), mode, &options)) {}
 
-UMEM_INLINE Shm::Shm(std::size_t capacity) : Context(make_by(nullptr, umemShm_ctor, nullptr, capacity)) {}
+UMEM_INLINE Shm::Shm(std::size_t capacity)
+    : Context(make_by(nullptr, umemShm_ctor, nullptr, capacity)) {}
 
 UMEM_INLINE Shm::Shm(std::string const &name, std::size_t capacity)
     : Context(make_by(nullptr, umemShm_ctor, detail::c_path(name), capacity)) {}
@@ -407,7 +408,8 @@ UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
 
 UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(nullptr, umemCuda_ctor, device)) {}
 
-UMEM_INLINE CudaHost::CudaHost(unsigned flags) : Context(make_by(nullptr, umemCudaHost_ctor, flags)) {}
+UMEM_INLINE CudaHost::CudaHost(unsigned flags)
+    : Context(make_by(nullptr, umemCudaHost_ctor, flags)) {}
 
 UMEM_INLINE CudaManaged::CudaManaged(int device, unsigned flags)
     : Context(make_by(nullptr, umemCudaManaged_ctor, device, flags)) {}

@@ -33,9 +33,7 @@ public:
 
   /* Attaches the bytes of handle to context: umem_attach. */
   [[nodiscard]] explicit Attachment(umemHandle const &handle, Context context = detail::pointers())
-      : context_(std::move(context)), size_(handle.length) {
-    adr_ = checked(umem_attach(&handle, context_.c_context()));
-  }
+      : Attachment(context, umem_attach(&handle, context.c_context()), handle.length) {}
 
   /* Attaches a handle with the descriptor that belongs to the handle, which is taken over, also if
    * this throws. */
@@ -44,9 +42,8 @@ public:
 
   /* Attaches shared memory of the users that trust names: umem_attach_trusting. fd: -1 for none. */
   [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context, umemTrust trust)
-      : context_(std::move(context)), size_(handle.length) {
-    adr_ = checked(umem_attach_trusting(&handle, fd, context_.c_context(), trust));
-  }
+      : Attachment(context, umem_attach_trusting(&handle, fd, context.c_context(), trust),
+                   handle.length) {}
 
   Attachment(Attachment &&other) noexcept { other.swap(*this); }
 
@@ -83,9 +80,9 @@ private:
   friend Attachment receive(int socket, Context context, umemTrust trust);
 
   /* What is not attached is not detached. */
-  address checked(address adr) {
-    if (adr == context_.null()) detail::raise_recorded(umem_thread_status());
-    return adr;
+  Attachment(Context const &context, address adr, std::size_t size)
+      : context_(context), adr_(adr), size_(size) {
+    if (adr == context.null()) detail::raise_recorded(umem_thread_status());
   }
 
   Context context_;
@@ -97,14 +94,9 @@ private:
  * that trust names: umem_receive_trusting. */
 inline Attachment receive(int socket, Context context = detail::pointers(),
                           umemTrust trust = umemTrustDefault) {
-  umemHandle handle;
-  Attachment received;
-  address adr = umem_receive_trusting(socket, context.c_context(), &handle, trust);
-  if (adr == context.null()) detail::raise_recorded(umem_thread_status());
-  received.context_ = std::move(context);
-  received.adr_ = adr;
-  received.size_ = handle.length;
-  return received;
+  umemHandle handle{};
+  address const adr = umem_receive_trusting(socket, context.c_context(), &handle, trust);
+  return Attachment(context, adr, handle.length);
 }
 
 } // namespace umem

@@ -45,23 +45,12 @@ inline std::string npy_type_of(umemElementType type) {
   throw type_error(".npy files have no elements of type " + name_of(type));
 }
 
-/* What a file holds, with its elements at first in a context. */
-struct NpyElements {
-  umemElementType type = 0;
-  Shape shape, strides; /* in bytes */
-  address offset = 0;   /* in the file */
-  std::size_t nbytes = 0;
-  bool big_endian = false;
-
-  NpyElements(Context const &file, std::uint64_t size, address begin, bool may_be_big = false) {
-    NpyHeader const header = read_npy_header(file, size, begin, may_be_big);
-    type = header.element_type;
-    if (!type) throw type_error("its type is '" + header.type + "', which umemArray does not have");
-    shape = header.shape;
-    strides = header.strides;
-    offset = header.data_offset;
-    nbytes = header.nbytes;
-    big_endian = header.big_endian;
+/* What a file holds of which a umemArray can be made. */
+struct NpyElements : NpyHeader {
+  NpyElements(Context const &file, std::uint64_t size, address begin, bool may_be_big = false)
+      : NpyHeader(read_npy_header(file, size, begin, may_be_big)) {
+    if (!element_type)
+      throw type_error("its type is '" + type + "', which umemArray does not have");
   }
 
   int rank() const noexcept { return static_cast<int>(shape.size()); }
@@ -75,21 +64,22 @@ inline CArray c_array_on(std::shared_ptr<Buffer> const &block, Context const &co
     Context context;
   };
   return owned_array(std::make_unique<Kept>(Kept{block, context}), context.c_context(), adr,
-                     elements.type, elements.rank(), elements.shape.data(),
+                     elements.element_type, elements.rank(), elements.shape.data(),
                      elements.strides.data());
 }
 
 /* A umemArray of elements of a file, borrowed. */
 inline CArray c_array_in(Context const &file, NpyElements const &elements, address adr) {
-  return CArray(status_call(umemArray_borrow, file.c_context(), adr, elements.type, elements.rank(),
-                            elements.shape.data(), elements.strides.data()));
+  return CArray(status_call(umemArray_borrow, file.c_context(), adr, elements.element_type,
+                            elements.rank(), elements.shape.data(), elements.strides.data()));
 }
 
 /* The bytes of a file as bools: those other than 0 become 1. */
 inline void load_bools(File const &file, NpyElements const &elements, Context const &to,
                        address adr) {
   Extents<1> const extents(static_cast<index_t>(elements.nbytes));
-  auto const bools = load_npy_bools(Part<unsigned char const, 1>(file, elements.offset, extents));
+  auto const bools =
+      load_npy_bools(Part<unsigned char const, 1>(file, elements.data_offset, extents));
   copy(bools.context(), bools.adr(), to, adr, elements.nbytes);
   if (to.can(umemOrdered)) to.synchronize(); /* before the array of bools ends */
 }
@@ -111,12 +101,13 @@ inline CArray load_elements(File const &file, Context const &context) {
   /* what exchange with other libraries needs: see umemArray_create */
   std::size_t const alignment = context.can(umemDeviceAccessible) ? 256 : 64;
   auto const block = std::make_shared<Buffer>(context, elements.nbytes, alignment);
-  if (elements.type == umemBool && elements.nbytes > 0)
+  if (elements.element_type == umemBool && elements.nbytes > 0)
     load_bools(file, elements, context, block->adr());
   else if (elements.big_endian)
-    copy_turned_bytes(file, elements.offset, context, block->adr(), elements.nbytes, elements.type);
+    copy_turned_bytes(file, elements.data_offset, context, block->adr(), elements.nbytes,
+                      elements.element_type);
   else
-    copy(file, elements.offset, context, block->adr(), elements.nbytes);
+    copy(file, elements.data_offset, context, block->adr(), elements.nbytes);
   if (context.can(umemOrdered)) context.synchronize();
   return c_array_on(block, context, block->adr(), elements);
 }
@@ -141,7 +132,7 @@ template <class Operand> void load_npy_converted(std::string const &path, Operan
   detail::of_npy_file(path, [&] {
     detail::NpyElements const held(file, file.info().capacity, 0, true);
     CArray const from = held.big_endian ? detail::load_elements(file, detail::pointers())
-                                        : detail::c_array_in(file, held, held.offset);
+                                        : detail::c_array_in(file, held, held.data_offset);
     auto const check_shape = [&](Shape const &shape) {
       if (shape != held.shape)
         detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
@@ -170,10 +161,10 @@ template <class Access> CArray map_npy(std::string const &path, Access) {
   detail::MappedNpy const mapped(path, writes);
   return detail::of_npy_file(path, [&] {
     detail::NpyElements const elements(mapped.file, mapped.size, mapped.begin);
-    std::size_t const size = umem_element_size(elements.type);
-    bool const is_complex = umem_element_code(elements.type) == umemCodeComplex;
-    detail::check_mapped(elements.offset, is_complex ? size / 2 : size);
-    return detail::c_array_on(mapped.block(), mapped.file, mapped.begin + elements.offset,
+    std::size_t const size = umem_element_size(elements.element_type);
+    bool const is_complex = umem_element_code(elements.element_type) == umemCodeComplex;
+    detail::check_mapped(elements.data_offset, is_complex ? size / 2 : size);
+    return detail::c_array_on(mapped.block(), mapped.file, mapped.begin + elements.data_offset,
                               elements);
   });
 }

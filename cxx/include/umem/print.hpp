@@ -77,16 +77,6 @@ inline constexpr FloatKind float_kind = {
 
 /* ---- the text of one array: which of its elements it shows, and where ---- */
 
-/* Numbers as words of equal width: at most 8 digits after the point, fewer if fewer distinguish a
- * number from its neighbours; all in scientific form if one number, or the ratio of two, requires
- * it. plus: numbers that are not negative get a sign. */
-std::vector<std::string> words_of(std::vector<Decimal> const &numbers, FloatKind kind,
-                                  bool plus = false);
-
-/* A single number, with all its digits. */
-std::string scalar_text(Decimal const &number, FloatKind kind);
-std::string scalar_text(Decimal const &real, Decimal const &imag, FloatKind kind);
-
 /* The elements of an array that are shown: their offsets from the first in elements, in the order
  * of the text; the caller gives each to add. Then text() is that of the array. A rank of 0 is that
  * of one element without brackets. */
@@ -281,9 +271,9 @@ UMEM_INLINE std::string special(Decimal const &number, bool plus) {
   return std::string(number.sign(plus)) += "inf";
 }
 
-/* If short, "3.0" is "3". */
-UMEM_INLINE std::string scalar_text(Decimal const &number, FloatKind kind, bool plus,
-                                    bool is_short) {
+/* A single number, with all its digits; if short, "3.0" is "3". */
+UMEM_INLINE std::string scalar_text(Decimal const &number, FloatKind kind, bool plus = false,
+                                    bool is_short = false) {
   if (!number.is_finite()) return special(number, plus);
   std::string text = number.sign(plus);
   long double const magnitude = std::fabs(number.value),
@@ -300,10 +290,6 @@ UMEM_INLINE std::string scalar_text(Decimal const &number, FloatKind kind, bool 
   text += scientific(number, number.fraction()).mantissa;
   if (text.back() == '.') text.pop_back();
   return text += exponent_text(number.exponent, 2);
-}
-
-UMEM_INLINE std::string scalar_text(Decimal const &number, FloatKind kind) {
-  return scalar_text(number, kind, false, false);
 }
 
 UMEM_INLINE std::string scalar_text(Decimal const &real, Decimal const &imag, FloatKind kind) {
@@ -327,15 +313,50 @@ UMEM_INLINE std::string aligned(std::string text, std::size_t width) {
 class FloatColumn {
 public:
   /* plus: numbers that are not negative get a sign. */
-  FloatColumn(std::vector<Decimal> const &numbers, bool is_scientific, bool plus);
+  FloatColumn(std::vector<Decimal> const &numbers, bool is_scientific, bool plus)
+      : is_scientific_(is_scientific), plus_(plus) {
+    for (Decimal const &number : numbers)
+      if (number.is_finite()) fit(number);
+    for (Decimal const &number : numbers) /* last: these fill the width of the others */
+      if (!number.is_finite()) fit_special(number);
+  }
 
-  std::string word(Decimal const &number) const;
+  std::string word(Decimal const &number) const {
+    if (!number.is_finite()) return aligned(special(number, plus_), left_ + 1 + right());
+    std::string text = number.sign(plus_);
+    if (is_scientific_) {
+      Scientific const parts = scientific(number, static_cast<int>(fraction_));
+      text = aligned(text += parts.mantissa, left_ + 1 + fraction_);
+      return text += exponent_text(parts.exponent, exponent_);
+    }
+    text += positional(number, most_digits);
+    std::size_t const behind = text.size() - text.find('.') - 1;
+    text = aligned(text, left_ + 1 + behind);
+    return text.append(fraction_ - behind, ' ');
+  }
 
 private:
   static constexpr int most_digits = 8; /* after the point */
 
-  void fit(Decimal const &number);
-  void fit_special(Decimal const &number);
+  void fit(Decimal const &number) {
+    std::string text;
+    if (is_scientific_) {
+      Scientific const parts = scientific(number, std::min(most_digits, number.fraction()));
+      text = without_zeros(parts.mantissa);
+      exponent_ = std::max(exponent_, exponent_text(parts.exponent, 2).size() - 2);
+    } else
+      text = positional(number, most_digits);
+    std::size_t const point = text.find('.'), sign = *number.sign(plus_) ? 1 : 0;
+    left_ = std::max(left_, sign + point);
+    fraction_ = std::max(fraction_, text.size() - point - 1);
+  }
+
+  void fit_special(Decimal const &number) {
+    bool const is_negative = std::isinf(number.value) && number.value < 0;
+    std::size_t const width = is_negative || plus_ ? 4 : 3, rest = right() + 1;
+    if (width > rest) left_ = std::max(left_, width - rest);
+  }
+
   /* The text after the point. */
   std::size_t right() const noexcept { return fraction_ + (exponent_ ? exponent_ + 2 : 0); }
 
@@ -345,48 +366,6 @@ private:
   std::size_t fraction_ = 0; /* digits after the point */
   std::size_t exponent_ = 0; /* digits of the exponent; 0 for none */
 };
-
-UMEM_INLINE FloatColumn::FloatColumn(std::vector<Decimal> const &numbers, bool is_scientific,
-                                     bool plus)
-    : is_scientific_(is_scientific), plus_(plus) {
-  for (Decimal const &number : numbers)
-    if (number.is_finite()) fit(number);
-  for (Decimal const &number : numbers) /* last: these fill the width of the others */
-    if (!number.is_finite()) fit_special(number);
-}
-
-UMEM_INLINE std::string FloatColumn::word(Decimal const &number) const {
-  if (!number.is_finite()) return aligned(special(number, plus_), left_ + 1 + right());
-  std::string text = number.sign(plus_);
-  if (is_scientific_) {
-    Scientific const parts = scientific(number, static_cast<int>(fraction_));
-    text = aligned(text += parts.mantissa, left_ + 1 + fraction_);
-    return text += exponent_text(parts.exponent, exponent_);
-  }
-  text += positional(number, most_digits);
-  std::size_t const behind = text.size() - text.find('.') - 1;
-  text = aligned(text, left_ + 1 + behind);
-  return text.append(fraction_ - behind, ' ');
-}
-
-UMEM_INLINE void FloatColumn::fit(Decimal const &number) {
-  std::string text;
-  if (is_scientific_) {
-    Scientific const parts = scientific(number, std::min(most_digits, number.fraction()));
-    text = without_zeros(parts.mantissa);
-    exponent_ = std::max(exponent_, exponent_text(parts.exponent, 2).size() - 2);
-  } else
-    text = positional(number, most_digits);
-  std::size_t const point = text.find('.'), sign = *number.sign(plus_) ? 1 : 0;
-  left_ = std::max(left_, sign + point);
-  fraction_ = std::max(fraction_, text.size() - point - 1);
-}
-
-UMEM_INLINE void FloatColumn::fit_special(Decimal const &number) {
-  bool const is_negative = std::isinf(number.value) && number.value < 0;
-  std::size_t const width = is_negative || plus_ ? 4 : 3, rest = right() + 1;
-  if (width > rest) left_ = std::max(left_, width - rest);
-}
 
 template <class RealType>
 bool want_scientific_as(long double largest, long double smallest, int digits) {
@@ -413,8 +392,11 @@ UMEM_INLINE bool want_scientific(std::vector<Decimal> const &numbers, FloatKind 
              : want_scientific_as<long double>(largest, smallest, kind.digits);
 }
 
+/* Numbers as words of equal width: at most 8 digits after the point, fewer if fewer distinguish a
+ * number from its neighbours; all in scientific form if one number, or the ratio of two, requires
+ * it. plus: numbers that are not negative get a sign. */
 UMEM_INLINE std::vector<std::string> words_of(std::vector<Decimal> const &numbers, FloatKind kind,
-                                              bool plus) {
+                                              bool plus = false) {
   FloatColumn const column(numbers, want_scientific(numbers, kind), plus);
   std::vector<std::string> words;
   words.reserve(numbers.size());
