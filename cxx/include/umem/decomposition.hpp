@@ -11,7 +11,6 @@
 
 #include <umem/range.hpp>
 
-#include <array>
 #include <initializer_list>
 
 namespace umem {
@@ -42,7 +41,7 @@ public:
                            detail::in_words(blocks).text);
       index_t const each = extents[k] / blocks[k], longer = extents[k] % blocks[k];
       for (index_t n = 0; n <= blocks[k]; n++)
-        cuts_[slot(k)].push_back(n * each + (n < longer ? n : longer));
+        cuts_[k].push_back(n * each + (n < longer ? n : longer));
     }
   }
 
@@ -63,7 +62,7 @@ public:
         detail::raise_text(umemValueError, "the cuts %s of dimension %d do not ascend from 0",
                            detail::InWords(list.data(), list.data() + list.size()).text, k);
       result.blocks_[k] = static_cast<index_t>(list.size()) - 1;
-      result.cuts_[slot(k++)] = list;
+      result.cuts_[k++] = list;
     }
     checked_product(result.extents());
     return result;
@@ -73,7 +72,7 @@ public:
 
   Extents<Rank> extents() const noexcept {
     Extents<Rank> result;
-    for (int k = 0; k < Rank; k++) result.at[k] = cuts_[slot(k)].back();
+    for (int k = 0; k < Rank; k++) result.at[k] = cuts_[k].back();
     return result;
   }
   bool is_periodic(int k) const noexcept { return periodic_[k] != 0; }
@@ -123,7 +122,7 @@ public:
     for (int k = 0; k < Rank; k++) {
       if (is_periodic(k)) continue;
       index_t const below = ghosts.below.at[k] - own.begin.at[k];
-      index_t const above = own.end.at[k] + ghosts.above.at[k] - cuts_[slot(k)].back();
+      index_t const above = own.end.at[k] + ghosts.above.at[k] - cuts_[k].back();
       result.below.at[k] = below > 0 ? below : 0;
       result.above.at[k] = above > 0 ? above : 0;
     }
@@ -137,13 +136,13 @@ public:
    * periodic, several times around it. */
   std::vector<GhostCopy<Rank>> ghost_copies(index_t block, Ghosts<Rank> const &ghosts) const {
     Extents<Rank> const at = position(block);
-    std::array<std::vector<Piece>, static_cast<std::size_t>(Rank)> pieces;
+    std::vector<Piece> pieces[Rank];
     for (int k = 0; k < Rank; k++)
-      pieces[slot(k)] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
+      pieces[k] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
     std::vector<GhostCopy<Rank>> copies;
     Extents<Rank> counts;
     for (int k = 0; k < Rank; k++) {
-      counts.at[k] = static_cast<index_t>(pieces[slot(k)].size());
+      counts.at[k] = static_cast<index_t>(pieces[k].size());
       if (counts.at[k] == 0) return copies;
     }
     for (index_t n = 0; n < counts.product(); n++) {
@@ -152,7 +151,7 @@ public:
       bool is_own = true;
       Extents<Rank> const which = detail::indices_at(n, counts);
       for (int k = 0; k < Rank; k++) {
-        Piece const &piece = pieces[slot(k)][static_cast<std::size_t>(which.at[k])];
+        Piece const &piece = pieces[k][static_cast<std::size_t>(which.at[k])];
         from.at[k] = piece.block;
         copy.source.begin.at[k] = piece.source;
         copy.source.end.at[k] = piece.source + piece.count;
@@ -174,20 +173,19 @@ private:
     bool is_own;
   };
 
-  static constexpr std::size_t slot(int k) noexcept { return static_cast<std::size_t>(k); }
   static Extents<Rank> ones() noexcept {
     Extents<Rank> result;
     for (index_t &one : result) one = 1;
     return result;
   }
   index_t cut(int k, index_t n) const noexcept {
-    return cuts_[slot(k)][static_cast<std::size_t>(n)];
+    return cuts_[k][static_cast<std::size_t>(n)];
   }
 
   std::vector<Piece> pieces_of(int k, index_t own, index_t below, index_t above) const {
     std::vector<Piece> pieces;
     index_t const first = cut(k, own), low = first - below, high = cut(k, own + 1) + above;
-    index_t const extent = cuts_[slot(k)].back();
+    index_t const extent = cuts_[k].back();
     if (extent == 0) return pieces;
     auto floor = [extent](index_t i) { return i / extent - (i % extent < 0); };
     index_t const begin = is_periodic(k) ? floor(low) : 0,
@@ -205,7 +203,7 @@ private:
   }
 
   Extents<Rank> blocks_, periodic_;
-  std::array<std::vector<index_t>, static_cast<std::size_t>(Rank)> cuts_;
+  std::vector<index_t> cuts_[Rank];
 };
 
 } // namespace umem
