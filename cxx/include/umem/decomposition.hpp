@@ -178,9 +178,7 @@ private:
     for (index_t &one : result) one = 1;
     return result;
   }
-  index_t cut(int k, index_t n) const noexcept {
-    return cuts_[k][static_cast<std::size_t>(n)];
-  }
+  index_t cut(int k, index_t n) const noexcept { return cuts_[k][static_cast<std::size_t>(n)]; }
 
   std::vector<Piece> pieces_of(int k, index_t own, index_t below, index_t above) const {
     std::vector<Piece> pieces;

@@ -62,9 +62,7 @@ public:
 
   /* A descriptor that poll and epoll show as readable when the copy has ended: see
    * umemTransfer_descriptor. Throws umem::value_error if there is no copy. */
-  int descriptor() const {
-    return detail::checked_call(umemTransfer_descriptor, handle());
-  }
+  int descriptor() const { return detail::checked_call(umemTransfer_descriptor, handle()); }
 
   /* Lets wait call function(), in the thread that waits, when the copy has ended without a failure;
    * after the functions that were added before. What it throws leaves wait. */

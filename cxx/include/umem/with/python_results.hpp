@@ -114,11 +114,11 @@ template <class Kept> struct ArrayOwner {
 template <class Type, class Kept>
 PyObject *wrap_owner(std::unique_ptr<ArrayOwner<Kept>> owner, Context const &context) {
   umemArray *elements = owner->elements.get();
-  return wrap_array(
-      owned_array(std::move(owner), context.c_context(), umemArray_address(elements),
-                  element_type<Type>, umemArray_rank(elements), umemArray_shape(elements),
-                  umemArray_strides(elements), std::is_const_v<Type>),
-      context);
+  return wrap_array(owned_array(std::move(owner), context.c_context(), umemArray_address(elements),
+                                element_type<Type>, umemArray_rank(elements),
+                                umemArray_shape(elements), umemArray_strides(elements),
+                                std::is_const_v<Type>),
+                    context);
 }
 
 /* Moves an array to Python: its memory, its place, the newer of its two sides. */
@@ -163,9 +163,9 @@ PyObject *to_python(View<Type, Rank> const &view, bool copies, PyObject *parent)
     ByteLayout<Type, Rank> const layout(view.extents, view.strides);
     auto owner = std::make_unique<Parent>();
     owner->set(parent);
-    CArray shared = owned_array(std::move(owner), pointers().c_context(),
-                                reinterpret_cast<address>(view.data), element_type<Type>, Rank,
-                                layout.shape, layout.strides, std::is_const_v<Type>);
+    CArray shared =
+        owned_array(std::move(owner), pointers().c_context(), reinterpret_cast<address>(view.data),
+                    element_type<Type>, Rank, layout.shape, layout.strides, std::is_const_v<Type>);
     if (!copies) return wrap_array(std::move(shared), pointers());
     return wrap_array(
         CArray(status_call(umemArray_copy, shared.get(), pointers().c_context(), umemOrderC)),
