@@ -161,10 +161,8 @@ static bool accept(umemVirtual *ctx, Block const *block) {
 static uintptr_t allocate(umemVirtual *ctx, size_t alignment, size_t nbytes) {
   External *external = external_of(ctx);
   if (!is_usable(ctx)) return 0;
-  if (!umemRecords_reserve(&external->records)) {
-    umemVirtual_fail(ctx, umemMemoryError, "no memory to record a block");
-    return 0;
-  }
+  if (!umemRecords_reserve(&external->records))
+    return UMEM_FAIL_AS(0, ctx, umemMemoryError, "no memory to record a block");
   Block block = {ask(ctx, nbytes, alignment), nbytes, alignment};
   if (block.adr && accept(ctx, &block)) return block.adr;
   umemRecords_release(&external->records);
@@ -336,9 +334,7 @@ umemKind const umem_external_kind = {
                .help = "blocks of an allocator of others"},
     .label = "External",
     .impl_size = sizeof(External),
-    .options_type = "umemExternalOptions",
-    .options_size = sizeof defaults,
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemExternalOptions, defaults),
     .variant = &unaligned_vtbl,
     .start = external_start,
 };

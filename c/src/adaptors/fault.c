@@ -74,16 +74,6 @@ static void fault_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (!fails(ctx, umemFaultSet)) umemAdaptor_set(ctx, adr, c, nbytes);
 }
 
-static void fault_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                          size_t nbytes) {
-  if (!fails(ctx, umemFaultCopyTo)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-}
-
-static void fault_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                            uintptr_t src_adr, size_t nbytes) {
-  if (!fails(ctx, umemFaultCopyFrom)) umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
-}
-
 static bool fault_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                               umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   unsigned calls = (src == ctx ? umemFaultCopyTo : 0u) | (dst == ctx ? umemFaultCopyFrom : 0u);
@@ -117,9 +107,7 @@ static void fault_dtor(umemVirtual *ctx) {
 static struct umemVtbl const fault_vtbl = {
     .dtor = fault_dtor,
     .set = fault_set,
-    .copy_to = fault_copy_to,
-    .copy_from = fault_copy_from,
-    .copy_direct = fault_copy_direct,
+    UMEM_ADAPTOR_COPIES_BY(fault_copy_direct),
     .synchronize = fault_synchronize,
     .wait = fault_wait,
     .flush = fault_flush,
@@ -244,8 +232,6 @@ umemKind const umem_fault_kind = {
                .construct = open_fault, .help = "fails on purpose"},
     .label = "Fault",
     .impl_size = sizeof(Fault),
-    .options_type = "umemFaultPlan",
-    .options_size = sizeof no_plan,
-    .defaults = &no_plan,
+    UMEM_KIND_OPTIONS(umemFaultPlan, no_plan),
     .start = fault_start,
 };

@@ -23,8 +23,8 @@ static void refuse_change(umemVirtual *ctx, char const *what, uintptr_t adr, int
                    what, adr, UMEM_WORDS(error));
 }
 
-static void refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
-  umemVirtual_fail(ctx, umemValueError, "no live block begins at 0x%" PRIxPTR, adr);
+static uintptr_t refuse_unknown(umemVirtual *ctx, uintptr_t adr) {
+  return UMEM_FAIL_AS(0, ctx, umemValueError, "no live block begins at 0x%" PRIxPTR, adr);
 }
 
 /* ---- allocation ---- */
@@ -73,10 +73,7 @@ static uintptr_t resize(umemVirtual *ctx, umemRequest const *request) {
   umemGuardedBlock const *block = umemGuardedBlocks_at(&impl->blocks, request->adr);
   size_t nbytes = block ? block->nbytes : 0;
   umemLock_release(&impl->blocks.records.lock);
-  if (!block) {
-    refuse_unknown(ctx, request->adr);
-    return 0;
-  }
+  if (!block) return refuse_unknown(ctx, request->adr);
   if (!umem_has_size(ctx, request->adr, nbytes, request->old_size)) return 0;
   char *label = NULL;
   exchange_label(impl, request->adr, &label);
@@ -137,11 +134,6 @@ static uintptr_t guarded_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
 
 typedef enum Use { use_read, use_write } Use;
 
-static void refuse_bytes(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  umemVirtual_fail(ctx, umemIndexError,
-                   "the %zu bytes at 0x%" PRIxPTR " are not inside a live block", nbytes, adr);
-}
-
 /* Opens the pages of nbytes at adr for a call. Returns false, and records a status, if they are
  * not in one block, or if the system refuses. *name: for close_pages. */
 static bool open_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use,
@@ -161,7 +153,8 @@ static bool open_pages(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Use use,
   int error = errno;
   umemLock_release(&impl->blocks.records.lock);
   if (!inside)
-    refuse_bytes(ctx, adr, nbytes);
+    umemVirtual_fail(ctx, umemIndexError,
+                     "the %zu bytes at 0x%" PRIxPTR " are not inside a live block", nbytes, adr);
   else if (!opened)
     refuse_change(ctx, "open", first, error);
   return opened;
@@ -185,24 +178,6 @@ static void guarded_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (has_pages && !open_pages(ctx, adr, nbytes, use_write, &name)) return;
   umemAdaptor_set(ctx, adr, c, nbytes);
   if (has_pages) close_pages(ctx, adr, use_write, name);
-}
-
-static void guarded_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that,
-                            uintptr_t dst_adr, size_t nbytes) {
-  bool has_pages = impl_of(ctx)->has_pages;
-  umemRecordName name;
-  if (has_pages && !open_pages(ctx, src_adr, nbytes, use_read, &name)) return;
-  umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-  if (has_pages) close_pages(ctx, src_adr, use_read, name);
-}
-
-static void guarded_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                              uintptr_t src_adr, size_t nbytes) {
-  bool has_pages = impl_of(ctx)->has_pages;
-  umemRecordName name;
-  if (has_pages && !open_pages(ctx, dst_adr, nbytes, use_write, &name)) return;
-  umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
-  if (has_pages) close_pages(ctx, dst_adr, use_write, name);
 }
 
 /* The bytes that a side of a copy touches: from *adr on, which becomes the first of them. */
@@ -327,9 +302,7 @@ static struct umemVtbl const guarded_vtbl = {
     UMEM_ADAPTOR_FREE_BY(guarded_free),
     .aligned_origin = guarded_aligned_origin,
     .set = guarded_set,
-    .copy_to = guarded_copy_to,
-    .copy_from = guarded_copy_from,
-    .copy_direct = guarded_copy_direct,
+    UMEM_ADAPTOR_COPIES_BY(guarded_copy_direct),
     .upstream = umemAdaptor_upstream_method,
     UMEM_ADAPTOR_ORDER,
 };

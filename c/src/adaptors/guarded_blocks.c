@@ -5,6 +5,7 @@
  * tries, and if another thread holds one of them for long, it prints nothing. It allocates
  * nothing and calls only functions that a handler may call. */
 #include "adaptors/guarded_blocks.h"
+#include "base/number.h"
 #include "core/live.h"
 #include "core/status.h"
 
@@ -31,20 +32,13 @@ static void enter_list(void) {
 
 static void list(umemGuardedBlocks *blocks) {
   enter_list();
-  blocks->newer = NULL;
-  blocks->older = newest;
-  if (newest) newest->newer = blocks;
-  newest = blocks;
+  UMEM_LIST_ADD(newest, blocks);
   leave_list();
 }
 
 void umemGuardedBlocks_unlist(umemGuardedBlocks *blocks) {
   enter_list();
-  if (blocks->newer)
-    blocks->newer->older = blocks->older;
-  else
-    newest = blocks->older;
-  if (blocks->older) blocks->older->newer = blocks->newer;
+  UMEM_LIST_REMOVE(newest, blocks);
   leave_list();
 }
 
@@ -74,13 +68,11 @@ void umemGuardedBlocks_fini(umemGuardedBlocks *blocks) { umemRecords_fini(&block
 
 /* ---- blocks and their pages ---- */
 
-static size_t larger(size_t one, size_t other) { return one > other ? one : other; }
-
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }
 
 bool umemGuardedBlocks_plan(umemGuardedBlocks const *blocks, size_t nbytes, size_t alignment,
                             size_t *total, size_t *origin_alignment) {
-  *origin_alignment = larger(alignment, blocks->page);
+  *origin_alignment = umem_greater(alignment, blocks->page);
   return !__builtin_add_overflow(nbytes, *origin_alignment, total) &&
          !__builtin_add_overflow(*total, 2 * blocks->page, total) && *total <= PTRDIFF_MAX;
 }

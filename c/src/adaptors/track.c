@@ -368,9 +368,7 @@ umemKind const umem_track_kind = {
                .help = "knows every live block, and what leaks"},
     .label = "Track",
     .impl_size = sizeof(Track),
-    .options_type = "umemTrackOptions",
-    .options_size = sizeof defaults,
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemTrackOptions, defaults),
     .start = track_start,
 };
 
@@ -393,22 +391,23 @@ static void write_block(umemTrackBlock *to, umemTrackBlock *found, umemTrack *ct
   umem_write_sized(to, found, sizeof *found);
 }
 
-bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
-  UMEM_ENTER();
+static bool answer(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block,
+                   bool (*search)(Track *track, uintptr_t adr, umemTrackBlock *block)) {
   umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
   if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!find_block(track_of(&ctx->super), adr, &found)) return false;
+  if (!search(track_of(&ctx->super), adr, &found)) return false;
   write_block(block, &found, ctx);
   return true;
 }
 
+bool umemTrack_find(umemTrack *ctx, uintptr_t adr, umemTrackBlock *block) {
+  UMEM_ENTER();
+  return answer(ctx, adr, block, find_block);
+}
+
 bool umemTrack_next(umemTrack *ctx, uintptr_t from, umemTrackBlock *block) {
   UMEM_ENTER();
-  umemTrackBlock found = UMEM_TRACK_BLOCK_INIT;
-  if (!is_track(ctx) || !check_block(ctx, block)) return false;
-  if (!find_next(track_of(&ctx->super), from, &found)) return false;
-  write_block(block, &found, ctx);
-  return true;
+  return answer(ctx, from, block, find_next);
 }
 
 size_t umemTrack_count(umemTrack *ctx, size_t *nbytes) {

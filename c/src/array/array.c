@@ -174,6 +174,14 @@ umemArray *umemArray_copy(umemArray *array, void *ctx, umemArrayOrder order,
   return NULL;
 }
 
+umemArray *umem_array_copy_now(umemArray *array, void *ctx) {
+  umemStatusType copied = umemOK;
+  umemArray *copy = umemArray_copy(array, ctx, umemOrderC, &copied);
+  if (!copy || (umem_finish(array->ctx) == umemOK && umem_finish(copy->ctx) == umemOK)) return copy;
+  umemArray_release(copy);
+  return NULL;
+}
+
 /* ---- what an array is ---- */
 
 void *umemArray_context(umemArray const *array) { return array ? array->ctx : NULL; }

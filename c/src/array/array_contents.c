@@ -147,25 +147,19 @@ enum { pattern_size = 4096 };
  * this is one store each. */
 #define FILL_LINE(size)                                                                            \
   for (int64_t i = 0; i < count; i++) memcpy(bytes + i * stride, value, size)
+#define CASE_OF(size)                                                                              \
+  case size:                                                                                       \
+    FILL_LINE(size);                                                                               \
+    break
 
 static void fill_line(unsigned char *bytes, int64_t count, int64_t stride, void const *value,
                       size_t size) {
   switch (size) {
-  case 1:
-    FILL_LINE(1);
-    break;
-  case 2:
-    FILL_LINE(2);
-    break;
-  case 4:
-    FILL_LINE(4);
-    break;
-  case 8:
-    FILL_LINE(8);
-    break;
-  case 16:
-    FILL_LINE(16);
-    break;
+    CASE_OF(1);
+    CASE_OF(2);
+    CASE_OF(4);
+    CASE_OF(8);
+    CASE_OF(16);
   default:
     FILL_LINE(size);
   }

@@ -16,11 +16,6 @@ static bool check_rank(int rank, int64_t const *shape) {
          UMEM_FAIL(NULL, umemValueError, "an array of rank %d has no shape", rank);
 }
 
-static bool fail_extent(int64_t extent, int dim) {
-  return UMEM_FAIL(NULL, umemValueError, "extent %jd of dimension %d is negative", (intmax_t)extent,
-                   dim);
-}
-
 static bool fail_size(void) {
   return UMEM_FAIL(NULL, umemValueError, "the elements leave the address space");
 }
@@ -31,7 +26,9 @@ static bool take_shape(umemArrayForm *form, int64_t const *shape) {
   int64_t elements = 1;
   for (int k = 0; k < form->rank; k++) {
     int64_t extent = form->shape[k] = shape[k];
-    if (extent < 0) return fail_extent(extent, k);
+    if (extent < 0)
+      return UMEM_FAIL(NULL, umemValueError, "extent %jd of dimension %d is negative",
+                       (intmax_t)extent, k);
     if (!extent) none = true;
     if (extent && __builtin_mul_overflow(elements, extent, &elements)) fits = false;
   }
@@ -147,11 +144,6 @@ umemArray *umem_array_view(umemArray *array, umemArrayForm const *form, int64_t 
   return view;
 }
 
-/* Whether work may be queued that uses the memory, which who releases it does not know. */
-static bool queues(umemVirtual const *ctx) {
-  return ctx->vptr && ctx->capabilities & (umemOrdered | umemDeviceShared);
-}
-
 void umem_array_end_memory(umemArray const *owner) {
   switch (owner->end) {
   case umemArrayKeeps:
@@ -162,7 +154,9 @@ void umem_array_end_memory(umemArray const *owner) {
                    __atomic_load_n(&owner->keeps, __ATOMIC_RELAXED), owner->generation);
     break;
   case umemArrayReleases: {
-    if (queues(owner->ctx)) umem_synchronize_uncaptured(owner->ctx);
+    /* Queued work may use the memory, which who releases it does not know. */
+    if (owner->ctx->vptr && owner->ctx->capabilities & (umemOrdered | umemDeviceShared))
+      umem_synchronize_uncaptured(owner->ctx);
     UMEM_STEP_ASIDE(running);
     owner->release(owner->user);
   }

@@ -112,6 +112,9 @@ void umem_array_form_of(umemArrayForm *form, umemArray const *array);
 /* A handle that does not yet own the memory at adr. NULL, and a status, without RAM. */
 umemArray *umem_array_new(umemVirtual *ctx, uintptr_t adr, umemArrayForm const *form);
 
+/* A complete copy on ctx, in C order. NULL, and a status. */
+umemArray *umem_array_copy_now(umemArray *array, void *ctx);
+
 /* Ends a handle that no program has, without its memory. */
 void umem_array_drop(umemArray *array);
 

@@ -422,12 +422,6 @@ void umem_array_pick(umemArrayAxes const *from, int64_t offset, int64_t count, v
   copy_boxes(from, offset, count, (uintptr_t)out, false, item_size);
 }
 
-/* As umem_array_pick, the other way round. */
-static void put(void const *in, umemArrayAxes const *to, int64_t offset, int64_t count,
-                size_t item_size) {
-  copy_boxes(to, offset, count, (uintptr_t)in, true, item_size);
-}
-
 /* ---- to RAM ---- */
 
 typedef struct Job {
@@ -455,7 +449,9 @@ static void make_piece(void *data, unsigned piece) {
     now = direct ? span : maker->chunk;
     if (now > end - at) now = end - at;
     maker->make(maker, at, now, direct ? (void *)adr : chunk, scratch);
-    if (!direct) put(chunk, &job->to->axes, job->to->offset + at, now, maker->item_size);
+    if (!direct)
+      copy_boxes(&job->to->axes, job->to->offset + at, now, (uintptr_t)chunk, true,
+                 maker->item_size);
   }
 }
 

@@ -77,24 +77,15 @@ static bool is_in_ram(umemVirtual *ctx) {
 
 /* array itself, retained, or a copy in memory that the CPU reads now. NULL, and a status. */
 static umemArray *in_ram(umemArray *array) {
-  umemStatusType copied = umemOK;
   umemVirtual *ctx = array->ctx;
-  umemArray *copy = is_in_ram(ctx) ? umemArray_retain(array)
-                                   : umemArray_copy(array, ctx->host, umemOrderC, &copied);
-  if (!copy || umem_finish(ctx) == umemOK) return copy;
-  umemArray_release(copy);
-  return NULL;
+  if (!is_in_ram(ctx)) return umem_array_copy_now(array, ctx->host);
+  return umem_finish(ctx) == umemOK ? umemArray_retain(array) : NULL;
 }
 
 /* made, which is taken over, or a copy of it on ctx. NULL, and a status. */
 static umemArray *move_to(umemVirtual *ctx, umemArray *made) {
-  umemStatusType copied = umemOK;
   if (!made || made->ctx == ctx) return made;
-  umemArray *copy = umemArray_copy(made, ctx, umemOrderC, &copied);
-  if (copy && umem_finish(ctx) != umemOK) {
-    umemArray_release(copy);
-    copy = NULL;
-  }
+  umemArray *copy = umem_array_copy_now(made, ctx);
   umemArray_release(made);
   return copy;
 }
@@ -302,11 +293,6 @@ static bool wait_for_event(umemVirtual *ctx, void const *sync_event) {
   return umem_record_on_layers(layer, ctx, before) == umemOK;
 }
 
-/* Whether each of count booleans is true. */
-static bool are_all(umemArray const *flags) {
-  return !memchr((void const *)flags->adr, 0, (size_t)flags->elements);
-}
-
 /* Sets *flags to the validity, NULL if no element is missing. False, and a status. */
 static bool find_missing(umemVirtual *ctx, umemArrowArray const *array, bool wanted,
                          umemArray **flags) {
@@ -314,7 +300,7 @@ static bool find_missing(umemVirtual *ctx, umemArrowArray const *array, bool wan
   if (!array->null_count || !array->buffers[0] || !array->length) return true;
   umemArray *found = unpack(ctx, (uintptr_t)array->buffers[0], array->offset, array->length);
   umemArray *read = found ? in_ram(found) : NULL;
-  bool is_whole = read && are_all(read);
+  bool is_whole = read && !memchr((void const *)read->adr, 0, (size_t)read->elements);
   umemArray_release(read);
   if (read && !is_whole && wanted) {
     *flags = found;

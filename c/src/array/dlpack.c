@@ -106,14 +106,9 @@ static umemArray *refuse(umemArray *array, int32_t code, bool placed, bool versi
 
 /* A copy in the context's host memory. Complete. */
 static umemArray *copy_to_host(umemArray *array) {
-  umemStatusType copied = umemOK;
-  if (!array->ctx->host)
-    return UMEM_FAIL_NULL(NULL, umemNotSupportedError, "%s has no host memory for a copy",
-                          umem_get_device_name(array->ctx));
-  umemArray *copy = umemArray_copy(array, array->ctx->host, umemOrderC, &copied);
-  if (!copy || umem_finish(array->ctx) == umemOK) return copy;
-  umemArray_release(copy);
-  return NULL;
+  if (array->ctx->host) return umem_array_copy_now(array, array->ctx->host);
+  return UMEM_FAIL_NULL(NULL, umemNotSupportedError, "%s has no host memory for a copy",
+                        umem_get_device_name(array->ctx));
 }
 
 /* A copy that can be exported with this code. */

@@ -107,6 +107,20 @@ static bool is_inside(umemFolders const *allowed, int fd) {
 
 /* ---- opening ---- */
 
+int umem_close_failed(int fd) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return -1;
+}
+
+/* False with errno for a path that is too long. */
+static bool copy_path(char text[PATH_MAX], char const *path) {
+  if (strlen(path) < PATH_MAX) return strcpy(text, path);
+  errno = ENAMETOOLONG;
+  return false;
+}
+
 /* Cuts text into the folder, relative to one that is open, and the name in it. False for what names
  * no file. */
 static bool split(char *text, char const **folder, char **name) {
@@ -123,15 +137,11 @@ static int open_folder(umemFolders const *allowed, int at, char *text, char **na
   char const *folder;
   bool is_file = split(text, &folder, name);
   int fd = is_file ? open_at(at, folder) : -1;
-  int error = is_file ? errno : EISDIR;
-  if (at != AT_FDCWD) close(at);
-  if (fd >= 0 && (!allowed || is_inside(allowed, fd))) return fd;
-  if (fd >= 0) {
-    close(fd);
-    error = EACCES;
-  }
-  errno = error;
-  return -1;
+  if (!is_file) errno = EISDIR;
+  umem_close_failed(at);
+  if (fd < 0 || !allowed || is_inside(allowed, fd)) return fd;
+  errno = EACCES;
+  return umem_close_failed(fd);
 }
 
 /* O_PATH opens a link as it is. */
@@ -153,30 +163,24 @@ static bool read_link(int fd, char const *name, char text[PATH_MAX]) {
 static int open_inside(umemFolders const *allowed, char const *path, int flags,
                        mode_t permissions) {
   char text[PATH_MAX], *name;
-  if (strlen(path) >= sizeof text) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  strcpy(text, path);
   int at = AT_FDCWD;
+  if (!copy_path(text, path)) return -1;
   for (int links = 0; links < most_links; links++) {
     at = open_folder(allowed, at, text, &name);
     if (at < 0) return -1;
     int fd = openat(at, name, flags | O_NOFOLLOW, permissions);
-    int error = errno;
     if (fd >= 0 && (flags & O_PATH) && is_link(fd)) {
-      close(fd);
-      fd = -1;
-      error = ELOOP;
+      errno = ELOOP;
+      fd = umem_close_failed(fd);
     }
+    int const error = errno;
     if (fd < 0 && error == ELOOP && read_link(at, name, text)) continue;
-    close(at);
     errno = error;
+    umem_close_failed(at);
     return fd;
   }
-  close(at);
   errno = ELOOP;
-  return -1;
+  return umem_close_failed(at);
 }
 
 int umem_open_path(char const *path, int flags, mode_t permissions) {
@@ -185,20 +189,11 @@ int umem_open_path(char const *path, int flags, mode_t permissions) {
 
 int umem_open_folder(char const *path, char *name) {
   char text[PATH_MAX], *last;
-  if (strlen(path) >= sizeof text) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  strcpy(text, path);
-  int fd = open_folder(current, AT_FDCWD, text, &last);
+  int fd = copy_path(text, path) ? open_folder(current, AT_FDCWD, text, &last) : -1;
   if (fd < 0) return -1;
-  if (strlen(last) <= NAME_MAX) {
-    strcpy(name, last);
-    return fd;
-  }
-  close(fd);
+  if (strlen(last) <= NAME_MAX) return strcpy(name, last), fd;
   errno = ENAMETOOLONG;
-  return -1;
+  return umem_close_failed(fd);
 }
 
 /* ---- what other users put there ---- */
@@ -255,8 +250,7 @@ int umem_leads_to_planted(char const *path, int fd, bool *planted) {
   char text[PATH_MAX], *name;
   bool goes_on = true;
   int at = AT_FDCWD, error = 0;
-  if (strlen(path) >= sizeof text) return ENAMETOOLONG;
-  strcpy(text, path);
+  if (!copy_path(text, path)) return errno;
   for (int links = 0; !error && goes_on; links++) {
     if (links == most_links) return close(at), ELOOP;
     at = open_folder(NULL, at, text, &name);
@@ -463,11 +457,8 @@ static int create_nameless(umemNewFile const *file) {
   char proc[proc_size];
   int fd = open_in(file->folder, ".", O_TMPFILE);
   if (fd >= 0 && access(proc_name(fd, proc), F_OK) == 0) return fd;
-  if (fd >= 0 || errno == EISDIR || errno == EINVAL) { /* what older systems return */
-    if (fd >= 0) close(fd);
-    errno = EOPNOTSUPP;
-  }
-  return -1;
+  if (fd >= 0 || errno == EISDIR || errno == EINVAL) errno = EOPNOTSUPP; /* of older systems */
+  return umem_close_failed(fd);
 }
 
 /* Notes what the umask, or the access list of the folder, has given to the new file, and takes it

@@ -63,6 +63,9 @@ int umem_open_path(char const *path, int flags, mode_t permissions);
  * folders (EACCES). */
 int umem_open_folder(char const *path, char *name);
 
+/* Closes fd if it is not negative, and leaves errno as it is. Returns -1. */
+int umem_close_failed(int fd);
+
 /* ---- what other users put there ---- */
 
 /* Sets *planted: whether about, of a file or link in folder, belongs to another user, in a folder

@@ -62,11 +62,6 @@ static void shrink(umemValues *values, umemValuesPart *part) {
 
 /* ---- values: reservations ---- */
 
-/* The share of the calling thread. */
-static umemValuesShare *share_of(umemValues *values) {
-  return &values->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
-}
-
 static void raise_to(unsigned *number, unsigned least) {
   unsigned old = __atomic_load_n(number, __ATOMIC_SEQ_CST);
   while (old < least && !__atomic_compare_exchange_n(number, &old, least, false, __ATOMIC_SEQ_CST,
@@ -90,7 +85,7 @@ static bool allow(umemValues *values, unsigned each) {
 }
 
 umemValuesShare *umemValues_reserve(umemValues *values) {
-  umemValuesShare *share = share_of(values);
+  umemValuesShare *share = &values->share[umemTable_hash((uintptr_t)&umem_thread) >> 60];
   for (;;) {
     unsigned mine = __atomic_add_fetch(&share->reserved, 1, __ATOMIC_SEQ_CST);
     unsigned each = __atomic_load_n(&values->each, __ATOMIC_SEQ_CST);

@@ -3,6 +3,7 @@
 #ifndef UMEM_TEXT_H
 #define UMEM_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -62,6 +63,22 @@ static inline void umem_escape(char *out, size_t size, char const *text) {
     text += next.length;
   }
   out[used] = 0;
+}
+
+/* A text that is put together in a buffer, which cuts it. */
+typedef struct umemLine {
+  char *text;
+  size_t size, used; /* used: of the whole text, also if it was cut */
+} umemLine;
+
+static inline __attribute__((format(printf, 2, 3))) void umemLine_add(umemLine *line,
+                                                                      char const *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  size_t rest = line->used < line->size ? line->size - line->used : 0;
+  int n = vsnprintf(rest ? line->text + line->used : NULL, rest, format, arguments);
+  va_end(arguments);
+  if (n > 0) line->used += (size_t)n;
 }
 
 #endif

@@ -134,20 +134,13 @@ __attribute__((constructor(101))) static void watch_fork(void) {
 void umemLock_init(umemLock *lock) {
   pthread_mutex_init(&lock->mutex, NULL);
   pthread_mutex_lock(&list_mutex);
-  lock->newer = NULL;
-  lock->older = newest;
-  newest->newer = lock;
-  newest = lock;
+  UMEM_LIST_ADD(newest, lock);
   pthread_mutex_unlock(&list_mutex);
 }
 
 void umemLock_destroy(umemLock *lock) {
   pthread_mutex_lock(&list_mutex);
-  if (lock->newer)
-    lock->newer->older = lock->older;
-  else
-    newest = lock->older;
-  lock->older->newer = lock->newer;
+  UMEM_LIST_REMOVE(newest, lock);
   pthread_mutex_unlock(&list_mutex);
   pthread_mutex_destroy(&lock->mutex);
 }

@@ -139,6 +139,22 @@ static inline void umem_defer_cancel(void) {
  * error as of pthread_create. */
 int umem_thread_start(pthread_t *thread, void *(*work)(void *argument), void *argument);
 
+/* ==== lists, newest first, by the members newer and older of what is in them ==== */
+
+#define UMEM_LIST_ADD(newest, entry)                                                               \
+  do {                                                                                             \
+    (entry)->newer = NULL;                                                                         \
+    (entry)->older = (newest);                                                                     \
+    if (newest) (newest)->newer = (entry);                                                         \
+    (newest) = (entry);                                                                            \
+  } while (0)
+
+#define UMEM_LIST_REMOVE(newest, entry)                                                            \
+  do {                                                                                             \
+    *((entry)->newer ? &(entry)->newer->older : &(newest)) = (entry)->older;                       \
+    if ((entry)->older) (entry)->older->newer = (entry)->newer;                                    \
+  } while (0)
+
 /* ==== locks that survive fork ====
  *
  * A child of fork has one thread; a mutex held by another thread of the parent would stay locked in

@@ -118,12 +118,14 @@ void umemAdaptor_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
 
 void umemAdaptor_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                          size_t nbytes) {
-  PASS_ON(umem_copy_to(umemAdaptor_upstream(ctx), src_adr, that, dst_adr, nbytes));
+  umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
+  ctx->vptr->copy_direct(ctx, ctx, src_adr, that, dst_adr, &layout);
 }
 
 void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
                            uintptr_t src_adr, size_t nbytes) {
-  PASS_ON(umem_copy_from(umemAdaptor_upstream(ctx), dst_adr, that, src_adr, nbytes));
+  umemLayout layout = {.size = sizeof layout, .item_size = nbytes};
+  ctx->vptr->copy_direct(ctx, that, src_adr, ctx, dst_adr, &layout);
 }
 
 bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,

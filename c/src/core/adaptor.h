@@ -149,6 +149,7 @@ void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr);
 void umemAdaptor_aligned_free(umemVirtual *ctx, uintptr_t adr);
 uintptr_t umemAdaptor_aligned_origin(umemVirtual *ctx, uintptr_t adr);
 void umemAdaptor_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes);
+/* Copies by the method copy_direct of ctx. */
 void umemAdaptor_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
                          size_t nbytes);
 void umemAdaptor_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
@@ -201,11 +202,16 @@ void umemAdaptor_leave(umemVirtual *ctx, uintptr_t adr, bool aligned);
   static void give##_aligned(umemVirtual *ctx, uintptr_t adr) { give(ctx, adr, true); }
 #define UMEM_ADAPTOR_FREE_BY(give) .free = give##_plain, .aligned_free = give##_aligned
 
+/* The methods that copy, of an adaptor with a copy_direct of its own, which copies single runs and
+ * layouts in both directions, and always returns true. */
+#define UMEM_ADAPTOR_COPIES_BY(method)                                                             \
+  .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from, .copy_direct = method
+
 /* The groups that pass on. */
 #define UMEM_ADAPTOR_FREE .free = umemAdaptor_free, .aligned_free = umemAdaptor_aligned_free
 #define UMEM_ADAPTOR_BYTES                                                                         \
-  .set = umemAdaptor_set, .copy_to = umemAdaptor_copy_to, .copy_from = umemAdaptor_copy_from,      \
-  .copy_direct = umemAdaptor_copy_direct, .copy_runs = umemAdaptor_copy_runs
+  .set = umemAdaptor_set, UMEM_ADAPTOR_COPIES_BY(umemAdaptor_copy_direct),                         \
+  .copy_runs = umemAdaptor_copy_runs
 #define UMEM_ADAPTOR_ORDER .wait = umemAdaptor_wait
 /* In the table of every adaptor. synchronize, flush, trim and info, left NULL, are the
  * upstream's. */

@@ -322,13 +322,17 @@ size_t umem_get_available_share(void *ctx, double share) {
 
 /* ---- order of queued work, durability, unused storage ---- */
 
+/* Calls the method slot of the outermost layer that has it, and returns the status. */
+#define CALL_LAYER(ctx, slot, arguments)                                                           \
+  uint64_t before = umem_thread.failures;                                                          \
+  umemVirtual *self = umem_check(ctx);                                                             \
+  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, slot) : NULL;                                  \
+  if (layer) layer->vptr->slot arguments;                                                          \
+  return umem_record_on_layers(layer, self, before)
+
 umemStatusType umem_synchronize(void *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_check(ctx);
-  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, synchronize) : NULL;
-  if (layer) layer->vptr->synchronize(layer);
-  return umem_record_on_layers(layer, self, before);
+  CALL_LAYER(ctx, synchronize, (layer));
 }
 
 uint64_t umem_unfinished;
@@ -336,11 +340,9 @@ uint64_t umem_unfinished;
 umemStatusType umem_finish_work(umemVirtual *ctx) {
   umemStatusType status = umem_synchronize(ctx);
   if (status == umemOK) return umemOK;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
-  umemStatusType again = umem_synchronize(ctx);
-  umemAttempt_end(&forgotten);
-  if (again == umemNotSupportedError) __atomic_fetch_add(&umem_unfinished, 1, __ATOMIC_RELAXED);
+  UMEM_FORGETTING();
+  if (umem_synchronize(ctx) == umemNotSupportedError)
+    __atomic_fetch_add(&umem_unfinished, 1, __ATOMIC_RELAXED);
   return status;
 }
 
@@ -385,18 +387,10 @@ bool umem_ask_captured(umemVirtual *ctx) {
 
 umemStatusType umem_flush(void *ctx) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_check(ctx);
-  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, flush) : NULL;
-  if (layer) layer->vptr->flush(layer);
-  return umem_record_on_layers(layer, self, before);
+  CALL_LAYER(ctx, flush, (layer));
 }
 
 umemStatusType umem_trim(void *ctx, size_t keep) {
   UMEM_ENTER();
-  uint64_t before = umem_thread.failures;
-  umemVirtual *self = umem_check(ctx);
-  umemVirtual *layer = self ? UMEM_LAYER_WITH(self, trim) : NULL;
-  if (layer) layer->vptr->trim(layer, keep);
-  return umem_record_on_layers(layer, self, before);
+  CALL_LAYER(ctx, trim, (layer, keep));
 }

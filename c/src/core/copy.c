@@ -405,10 +405,6 @@ typedef struct Equation {
   uint64_t bytes; /* the largest value of the term of step 1 */
 } Equation;
 
-static uint64_t length_of(ptrdiff_t stride) {
-  return stride < 0 ? (uint64_t)0 - (uint64_t)stride : (uint64_t)stride;
-}
-
 /* Equal steps are one term. */
 static void add_term(Equation *equation, uint64_t step, uint64_t count) {
   int k = 0;
@@ -424,7 +420,7 @@ static void add_term(Equation *equation, uint64_t step, uint64_t count) {
 
 static void add_side(Equation *equation, umemItems const *side) {
   for (int k = 0; k < side->rank; k++)
-    add_term(equation, length_of(side->strides[k]), side->extents[k] - 1);
+    add_term(equation, umem_stride_length(side->strides[k]), side->extents[k] - 1);
   equation->bytes += side->item_size - 1;
 }
 

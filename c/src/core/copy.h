@@ -36,6 +36,10 @@ void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
  * umemRunFailed, unless the context that copies them cannot say which. */
 void umem_copy_runs(umemVirtual *src, umemVirtual *dst, umemCopyRun *runs, size_t count);
 
+static inline void umem_set_runs_done(umemCopyRun *runs, size_t count) {
+  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
+}
+
 /* Starts to read runs of src that are copied soon. Advice only. */
 typedef void umemAhead(umemVirtual *src, umemCopyRun const *runs, size_t count);
 

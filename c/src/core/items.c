@@ -224,10 +224,8 @@ static bool read_sieved(Sides *sides, uintptr_t src_adr, uintptr_t packed, umemL
 /* Allocates sides->ordered; false if there is no memory for it. */
 static bool take_ordered(Sides *sides) {
   if (sides->ordered) return true;
-  umemAttempt ignored;
-  umemAttempt_begin(&ignored);
+  UMEM_FORGETTING();
   uintptr_t adr = umem_alloc(sides->host, sides->piece);
-  umemAttempt_end(&ignored);
   if (adr != umem_null_of(sides->host)) sides->ordered = adr;
   return sides->ordered != 0;
 }

@@ -96,6 +96,10 @@ static inline umemVirtual *umem_below(umemVirtual *ctx) {
 #define UMEM_OPTION_OWN(text, what, list, description)                                             \
   { .name = text, .kind = what, .words = list, .help = description }
 
+/* The members of a umemKind whose struct of options is public. values: of this type. */
+#define UMEM_KIND_OPTIONS(type, values)                                                            \
+  .options_type = #type, .options_size = sizeof(type), .defaults = &(values)
+
 #define UMEM_OPTIONS(table) .options = (table), .option_count = sizeof(table) / sizeof *(table)
 
 /* Room for the struct of options of any kind. */

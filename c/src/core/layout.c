@@ -37,15 +37,12 @@ size_t umem_count_items(umemLayout const *layout) {
   return count;
 }
 
-static size_t length_of(ptrdiff_t stride) {
-  return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
-}
-
 int umem_widest(umemLayout const *layout, size_t const *extents) {
   int widest = 0;
   size_t reach = 0;
   for (int k = 0; k < layout->rank; k++) {
-    size_t src = length_of(layout->src_strides[k]), dst = length_of(layout->dst_strides[k]);
+    size_t src = umem_stride_length(layout->src_strides[k]),
+           dst = umem_stride_length(layout->dst_strides[k]);
     size_t width = (src < dst ? src : dst) * (extents[k] - 1) + (extents[k] > 1);
     if (width <= reach) continue;
     reach = width;

@@ -26,6 +26,11 @@ bool umem_c_strides(size_t item_size, int rank, size_t const *extents, ptrdiff_t
 bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t const *strides,
                   umemLayoutSpan *span);
 
+/* The distance between two items, in whichever direction. */
+static inline size_t umem_stride_length(ptrdiff_t stride) {
+  return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
+}
+
 /* How many items a layout has. */
 size_t umem_count_items(umemLayout const *layout);
 

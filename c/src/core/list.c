@@ -215,10 +215,6 @@ static inline unsigned find_source(Check *check, umemCopyItem const *item, Span 
   return find_spans(check, &check->known[0], item->src, item->src_adr, spans);
 }
 
-static inline unsigned find_target(Check *check, umemCopyItem const *item, Span spans[2]) {
-  return find_spans(check, &check->known[1], item->dst, item->dst_adr, spans);
-}
-
 /* ---- overlaps ---- */
 
 static size_t bytes_of(umemList const *list, Key const *key) {
@@ -238,7 +234,9 @@ static inline bool span_side(Check *check, bool is_target, size_t *count) {
     umemCopyItem const *item = &list->items[i];
     Span spans[2];
     if (!item->nbytes) continue;
-    unsigned found = is_target ? find_target(check, item, spans) : find_source(check, item, spans);
+    unsigned found = is_target
+                         ? find_spans(check, &check->known[1], item->dst, item->dst_adr, spans)
+                         : find_source(check, item, spans);
     if (!found) return false;
     for (unsigned k = 0; k < found; k++) {
       umemListEntry *memory = &umemListTable_entries(&check->memories)[spans[k].memory];

@@ -1,9 +1,9 @@
 /* live.c - keeps the list of live contexts, and searches it for blocks. */
 #include "core/live.h"
+#include "base/text.h"
 #include "core/kind.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 static umemLive *newest; /* under the global lock */
@@ -14,20 +14,13 @@ void umemLive_add(umemLive *live, umemVirtual *ctx) {
   if (!UMEM_SLOT(ctx, find) && !UMEM_SLOT(ctx, usage)) return;
   UMEM_LOCKED(&umem_global_lock);
   live->ctx = ctx;
-  live->newer = NULL;
-  live->older = newest;
-  if (newest) newest->newer = live;
-  newest = live;
+  UMEM_LIST_ADD(newest, live);
 }
 
 void umemLive_remove(umemLive *live) {
   UMEM_LOCKED(&umem_global_lock);
   if (!live->ctx) return;
-  if (live->newer)
-    live->newer->older = live->older;
-  else
-    newest = live->older;
-  if (live->older) live->older->newer = live->newer;
+  UMEM_LIST_REMOVE(newest, live);
   live->ctx = NULL;
 }
 
@@ -61,21 +54,6 @@ umemSearch umemLive_search_all(uintptr_t adr, umemFound *found) {
 
 /* ---- describing ---- */
 
-typedef struct Text {
-  char *text;
-  size_t size, used;
-} Text;
-
-__attribute__((format(printf, 2, 3))) static void write_to(Text *to, char const *format, ...) {
-  if (to->used + 1 >= to->size) return;
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(to->text + to->used, to->size - to->used, format, arguments);
-  va_end(arguments);
-  if (length < 0) return;
-  to->used += (size_t)length < to->size - to->used ? (size_t)length : to->size - 1 - to->used;
-}
-
 /* A context with its figures. */
 typedef struct Entry {
   umemLive *live;
@@ -90,17 +68,17 @@ static Entry entry_of(umemLive *live) {
   return entry;
 }
 
-static void write_entry(Text *to, Entry const *entry) {
+static void write_entry(umemLine *to, Entry const *entry) {
   char label[UMEM_LABEL_SIZE];
   umemVirtual const *ctx = entry->live->ctx;
   umemExtra_copy_label(ctx, label);
-  write_to(to, "%s%s", to->used ? ", " : "", ctx->name ? ctx->name : "User");
-  if (*label) write_to(to, " \"%s\"", label);
+  umemLine_add(to, "%s%s", to->used ? ", " : "", ctx->name ? ctx->name : "User");
+  if (*label) umemLine_add(to, " \"%s\"", label);
   if (entry->busy)
-    write_to(to, " (busy)");
+    umemLine_add(to, " (busy)");
   else
-    write_to(to, " %" PRIu64 " bytes", entry->usage.nbytes);
-  if (entry->usage.peak != UMEM_UNKNOWN) write_to(to, " (peak %" PRIu64 ")", entry->usage.peak);
+    umemLine_add(to, " %" PRIu64 " bytes", entry->usage.nbytes);
+  if (entry->usage.peak != UMEM_UNKNOWN) umemLine_add(to, " (peak %" PRIu64 ")", entry->usage.peak);
 }
 
 enum { largest_most = 16 };
@@ -126,11 +104,11 @@ static size_t find_largest(Entry largest[largest_most], size_t *found) {
 
 size_t umemLive_describe(char *text, size_t size, unsigned most) {
   Entry largest[largest_most];
-  Text to = {text, size, 0};
+  umemLine to = {text, size, 0};
   size_t found, count = find_largest(largest, &found);
   if (found > most) found = most;
   if (size) *text = 0;
   for (size_t i = 0; i < found; i++) write_entry(&to, &largest[i]);
-  if (count > found) write_to(&to, "%s%zu more", found ? ", and " : "", count - found);
+  if (count > found) umemLine_add(&to, "%s%zu more", found ? ", and " : "", count - found);
   return count;
 }

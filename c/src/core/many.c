@@ -251,10 +251,6 @@ static void copy_some(Runs const *it, size_t begin, size_t end) {
   if (begin < end) copy_scattered(it->src, it->dst, it->runs + begin, end - begin);
 }
 
-static void note_rows(umemCopyRun *runs, size_t count) {
-  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
-}
-
 static bool copy_job(void *job) {
   Runs const *it = job;
   uint64_t before = umem_thread.failures;
@@ -267,7 +263,7 @@ static bool copy_job(void *job) {
     copy_some(it, begin, i);
     if (i && is_over(before)) return true;
     if (copy_rows(it->src, it->runs[i].src_adr, it->dst, it->runs[i].dst_adr, &found.layout, false))
-      note_rows(it->runs + i, rows);
+      umem_set_runs_done(it->runs + i, rows);
     else
       copy_some(it, i, i + rows);
     begin = i + rows;
@@ -462,11 +458,6 @@ static bool report_steps(umemList const *list, umemListSteps const *steps, uint6
   return true;
 }
 
-static void fail_cancelled(umemList const *list, uint64_t done) {
-  umemVirtual_fail(umemList_target(list), umemCancelledError, "cancelled after %ju of %ju bytes",
-                   (uintmax_t)done, (uintmax_t)list->nbytes);
-}
-
 /* While a call waits for a server, its steps are asked whether it goes on. */
 typedef struct Patience {
   umemWaiter waiter, *outer;
@@ -502,7 +493,8 @@ static void copy_in_steps(umemList *list, umemListSteps const *steps) {
     goes_on = report_steps(list, steps, done, &patience.reported);
   }
   if (!goes_on)
-    fail_cancelled(list, done);
+    umemVirtual_fail(umemList_target(list), umemCancelledError, "cancelled after %ju of %ju bytes",
+                     (uintmax_t)done, (uintmax_t)list->nbytes);
   else if (list->nbytes)
     steps->report(steps->job, list->nbytes, list->nbytes);
 }

@@ -249,40 +249,24 @@ typedef struct Nest {
   ptrdiff_t src[UMEM_MAX_RANK], dst[UMEM_MAX_RANK];
 } Nest;
 
-#define COPY_FIXED(bytes)                                                                          \
-  for (; n; n--, to += dst_stride, from += src_stride) memcpy(dst + to, src + from, bytes)
+#define CASE_OF(bytes)                                                                             \
+  case bytes:                                                                                      \
+    for (; n; n--, to += dst_stride, from += src_stride) memcpy(dst + to, src + from, bytes);      \
+    break
 
 static void copy_row(char *dst, ptrdiff_t dst_stride, char const *src, ptrdiff_t src_stride,
                      size_t n, size_t item_size) {
   ptrdiff_t to = 0, from = 0;
   switch (item_size) { /* the sizes that compile to plain loads and stores */
-  case 1:
-    COPY_FIXED(1);
-    break;
-  case 2:
-    COPY_FIXED(2);
-    break;
-  case 4:
-    COPY_FIXED(4);
-    break;
-  case 8:
-    COPY_FIXED(8);
-    break;
-  case 12:
-    COPY_FIXED(12);
-    break;
-  case 16:
-    COPY_FIXED(16);
-    break;
-  case 24:
-    COPY_FIXED(24);
-    break;
-  case 32:
-    COPY_FIXED(32);
-    break;
-  case 64:
-    COPY_FIXED(64);
-    break;
+    CASE_OF(1);
+    CASE_OF(2);
+    CASE_OF(4);
+    CASE_OF(8);
+    CASE_OF(12);
+    CASE_OF(16);
+    CASE_OF(24);
+    CASE_OF(32);
+    CASE_OF(64);
   default:
     for (; n; n--, to += dst_stride, from += src_stride)
       umem_copy_bytes(dst + to, src + from, item_size);
@@ -370,15 +354,13 @@ typedef struct Tiling {
   int by_source[UMEM_MAX_RANK]; /* the dimensions by falling strides of the source */
 } Tiling;
 
-static size_t length_of(ptrdiff_t stride) {
-  return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;
-}
-
 static void sort_by_source(Tiling *tiling) {
   ptrdiff_t const *strides = tiling->layout->src_strides;
   for (int i = 0; i < tiling->layout->rank; i++) {
     int k = i;
-    for (; k > 0 && length_of(strides[tiling->by_source[k - 1]]) < length_of(strides[i]); k--)
+    for (; k > 0 &&
+           umem_stride_length(strides[tiling->by_source[k - 1]]) < umem_stride_length(strides[i]);
+         k--)
       tiling->by_source[k] = tiling->by_source[k - 1];
     tiling->by_source[k] = i;
   }
@@ -501,7 +483,7 @@ static bool comes_back_soon(Tiling const *tiling) {
 /* Whether no stride is smaller than that of the last dimension. */
 static bool is_innermost(ptrdiff_t const *strides, int last) {
   for (int k = 0; k < last; k++)
-    if (length_of(strides[k]) < length_of(strides[last])) return false;
+    if (umem_stride_length(strides[k]) < umem_stride_length(strides[last])) return false;
   return true;
 }
 

@@ -16,6 +16,8 @@ void umem_ram_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, ui
                       size_t nbytes);
 void umem_ram_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
                         size_t nbytes);
+#define UMEM_RAM_BYTES                                                                             \
+  .set = umem_ram_set, .copy_to = umem_ram_copy_to, .copy_from = umem_ram_copy_from
 void umem_ram_info(umemVirtual *ctx, umemInfo *info);
 
 /* What madvise and posix_fadvise call the hint; -1 where they have no name for it. unneeded: their

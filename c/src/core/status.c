@@ -94,22 +94,20 @@ char const *umem_system_words(int error, char *buffer, size_t size) {
 
 /* ---- recording ---- */
 
-/* Takes the global lock for texts. False in a signal handler that has interrupted this thread while
- * it holds that lock: it would wait for itself. */
-static bool open_texts(void) {
+bool umem_texts_lock(void) {
   if (umem_thread.in_texts) return false;
   umem_thread.in_texts = true;
   umemLock_acquire(&umem_global_lock);
   return true;
 }
 
-static void close_texts(void) {
+void umem_texts_unlock(void) {
   umemLock_release(&umem_global_lock);
   umem_thread.in_texts = false;
 }
 
 static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *text) {
-  if (!open_texts()) { /* the type is known at least */
+  if (!umem_texts_lock()) { /* the type is known at least */
     __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
     return;
   }
@@ -124,7 +122,7 @@ static void note_on_context(umemVirtual *ctx, umemStatusType type, char const *t
   append_separated(ctx->text, text);
   ctx->status.message = ctx->text;
   __atomic_store_n(&ctx->status.type, type, __ATOMIC_RELEASE);
-  close_texts();
+  umem_texts_unlock();
 }
 
 static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *text) {
@@ -138,10 +136,10 @@ static void note_on_thread(umemVirtual *ctx, umemStatusType type, char const *te
 /* A failure in the hook does not replace the failure that the hook was called with. */
 static void call_hook(umemVirtual *ctx, umemStatusType type, char const *text) {
   if (umem_thread.in_hook) return;
-  if (!open_texts()) return;
+  if (!umem_texts_lock()) return;
   umemFailureHook *hook = failure_hook;
   void *data = failure_hook_data;
-  close_texts();
+  umem_texts_unlock();
   if (!hook) return;
   bool failed;
   {
@@ -170,18 +168,18 @@ void umem_list_when_out_of_memory(unsigned most) {
 
 size_t umem_describe_contexts(char *text, size_t size) {
   if (size) *text = 0;
-  if (!open_texts()) return 0;
+  if (!umem_texts_lock()) return 0;
   size_t count = umemLive_describe(text, size, UINT_MAX);
-  close_texts();
+  umem_texts_unlock();
   return count;
 }
 
 /* Appends the list to a text of UMEM_MESSAGE_SIZE bytes. */
 static void append_contexts(char *text, unsigned most) {
   char list[UMEM_MESSAGE_SIZE] = "";
-  if (!open_texts()) return;
+  if (!umem_texts_lock()) return;
   size_t count = umemLive_describe(list, sizeof list, most);
-  close_texts();
+  umem_texts_unlock();
   if (!count) return;
   append(text, "; live contexts: ");
   append(text, list);
@@ -298,30 +296,30 @@ char const *umem_keep_text(char const *text) { return keep(text); }
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;
   if (!self) return "";
-  if (!open_texts()) return "";
+  if (!umem_texts_lock()) return "";
   char const *text = keep(text_of(self));
-  close_texts();
+  umem_texts_unlock();
   return text;
 }
 
 void umem_copy_message(umemVirtual const *ctx, char *text) {
   text[0] = 0;
-  if (!open_texts()) return;
+  if (!umem_texts_lock()) return;
   append(text, text_of(ctx));
-  close_texts();
+  umem_texts_unlock();
 }
 
 umemStatusType umem_clear_status(void *ctx) {
   UMEM_ENTER();
   umemVirtual *self = ctx;
   if (!self) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  bool texts = open_texts();
+  bool texts = umem_texts_lock();
   if (texts) {
     self->status.message = NULL;
     self->text[0] = 0;
   }
   __atomic_store_n(&self->status.type, umemOK, __ATOMIC_RELEASE);
-  if (texts) close_texts();
+  if (texts) umem_texts_unlock();
   return umemOK;
 }
 
@@ -335,10 +333,10 @@ void umem_thread_clear(void) {
 }
 
 void umem_set_failure_hook(umemFailureHook *hook, void *data) {
-  if (!open_texts()) return;
+  if (!umem_texts_lock()) return;
   failure_hook = hook;
   failure_hook_data = data;
-  close_texts();
+  umem_texts_unlock();
 }
 
 /* ---- decisions ---- */
@@ -352,10 +350,10 @@ umemStatusType umem_set_decision_hook(umemDecision most, umemDecisionHook *hook,
   UMEM_ENTER();
   if ((unsigned)most > umemDecisionCopies)
     return umemVirtual_fail(NULL, umemValueError, "there is no level %d of decisions", (int)most);
-  if (!open_texts()) return umemVirtual_fail(NULL, umemRuntimeError, "the process ends");
+  if (!umem_texts_lock()) return umemVirtual_fail(NULL, umemRuntimeError, "the process ends");
   decision_hook = hook;
   decision_hook_data = data;
-  close_texts();
+  umem_texts_unlock();
   __atomic_store_n(&umem_decisions, hook ? (int)most : 0, __ATOMIC_RELAXED);
   return umemOK;
 }
@@ -366,10 +364,10 @@ void umem_report_decision(void *ctx, umemDecision level, char const *format, ...
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  if (umem_thread.in_hook || !open_texts()) return;
+  if (umem_thread.in_hook || !umem_texts_lock()) return;
   umemDecisionHook *hook = decision_hook;
   void *data = decision_hook_data;
-  close_texts();
+  umem_texts_unlock();
   if (!hook) return;
   UMEM_STEP_ASIDE(running);
   umem_thread.in_hook = true;
@@ -414,9 +412,9 @@ void umem_print_line(char const *text) {
 
 void umem_report_end(char const *what) {
   char text[UMEM_MESSAGE_SIZE + 80];
-  if (!open_texts()) return;
+  if (!umem_texts_lock()) return;
   bool seen = failure_hook != NULL;
-  close_texts();
+  umem_texts_unlock();
   if (seen) return;
   snprintf(text, sizeof text, "umem: %.60s: %s", what ? what : "an object", thread_texts.text);
   umem_print_line(text);

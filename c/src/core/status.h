@@ -125,6 +125,14 @@ static inline void umem_step_back(umemThread const *running) { umem_thread = *ru
 #define UMEM_STEP_ASIDE(running)                                                                   \
   __attribute__((cleanup(umem_step_back), unused)) umemThread const running = umem_step_aside()
 
+/* ---- the lock of texts ---- */
+
+/* The global lock, for the texts of messages and labels, notes, and the records of the ledger.
+ * umem_texts_lock returns false, and takes no lock, in a signal handler that has interrupted this
+ * thread while it holds the lock: it would wait for itself. */
+bool umem_texts_lock(void);
+void umem_texts_unlock(void);
+
 /* ---- decisions ---- */
 
 /* What the decision hook wants to see: a umemDecision; atomic. */

@@ -489,10 +489,6 @@ static void stop_unless(umemMeter **self) {
   if (*self) umemMeter_stop(*self);
 }
 
-static bool reports_here(umemMeter const *self) {
-  return !umemMeter_is_over(self) && pthread_equal(self->caller, pthread_self());
-}
-
 static void report(umemMeter *self, size_t arrived) {
   __attribute__((cleanup(stop_unless))) umemMeter *stopped = self; /* also by an exception */
   if (self->report(self, arrived)) stopped = NULL;
@@ -512,7 +508,8 @@ void umemMeter_add(umemMeter *self, size_t at, size_t nbytes) {
   pthread_mutex_lock(&self->lock);
   size_t arrived = umemMeter_note(self, at, nbytes);
   pthread_mutex_unlock(&self->lock);
-  if (reports_here(self)) report(self, arrived);
+  if (!umemMeter_is_over(self) && pthread_equal(self->caller, pthread_self()))
+    report(self, arrived);
 }
 
 /* ---- calls that wait ---- */

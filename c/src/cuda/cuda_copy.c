@@ -525,10 +525,6 @@ bool umemCuda_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
  * passes them on as fast. */
 static size_t const least_staged = 1 << 20;
 
-static void set_done(umemCopyRun *runs, size_t count) {
-  for (size_t i = 0; i < count; i++) runs[i].state = umemRunDone;
-}
-
 /* Through pinned chunks. Returns false if there is no room for that, or if it does not pay. */
 static bool stage_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, umemCopyRun *runs,
                        size_t count) {
@@ -552,7 +548,7 @@ static bool stage_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, ume
   }
   free(ends);
   if (umem_thread.failures != before) return true;
-  if (staged) set_done(runs, copied);
+  if (staged) umem_set_runs_done(runs, copied);
   if (staged && copied < count) umem_thread.stopped = true;
   return staged;
 }
@@ -578,7 +574,7 @@ bool umemCuda_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst, um
   if (gpu_can_copy(src, dst, &all)) {
     uint64_t before = umem_thread.failures;
     copy_by_gpu(src, runs[0].src_adr, dst, runs[0].dst_adr, &all, NULL, runs, count);
-    if (umem_thread.failures == before) set_done(runs, count);
+    if (umem_thread.failures == before) umem_set_runs_done(runs, count);
     return true;
   }
   return is_staged_list(ctx, other, ctx == dst) && stage_runs(ctx, src, dst, runs, count);

@@ -482,11 +482,6 @@ static struct {
   bool found;
 } cufile = {.once = PTHREAD_ONCE_INIT};
 
-/* Without the module nvidia-fs there is nothing to use, so that the library is not even opened: it
- * takes milliseconds to load, and its driver writes a log file into the current folder where the
- * module is missing. */
-static bool is_loaded(void) { return access("/proc/driver/nvidia-fs", F_OK) == 0; }
-
 /* Later versions of the library rename the function, so that a program keeps the meaning that it
  * was compiled for. */
 static bool find_close(void *handle) {
@@ -504,9 +499,11 @@ static bool find_cufile(void *handle) {
          find_one(handle, "cuFileWrite", &cufile.table.write);
 }
 
-/* The library stays loaded: it may have threads. */
+/* Without the module nvidia-fs there is nothing to use, so that the library is not even opened: it
+ * takes milliseconds to load, and its driver writes a log file into the current folder where the
+ * module is missing. The library stays loaded: it may have threads. */
 static void find_cufile_library(void) {
-  if (!is_loaded()) return;
+  if (access("/proc/driver/nvidia-fs", F_OK) != 0) return;
   void *handle = dlopen("libcufile.so.0", RTLD_LAZY | RTLD_LOCAL);
   if (!handle) handle = dlopen("libcufile.so", RTLD_LAZY | RTLD_LOCAL);
   cufile.found = handle && find_cufile(handle);

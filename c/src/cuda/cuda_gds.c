@@ -331,29 +331,18 @@ static bool settle(umemVirtual *ctx, umemCudaState const *state) {
   return !error;
 }
 
-/* Registers the file and moves the pages. In the scope. */
+/* Registers the file and moves the pages. Whether they were moved or a failure recorded. The stream
+ * was not captured when the copy was planned. */
 static bool move(Transfer *transfer, umemCudaState const *state) {
   umemCufileRt const *cufile = transfer->cufile;
   umemCufileFile file = {.type = umemCufileDescriptor, .handle.fd = transfer->file->fd};
+  UMEM_CUDA_SCOPE(transfer->ctx, transfer->gpu, !stop(transfer, true));
   if (cufile->handle_register(&transfer->handle, &file).code) return refuse(transfer);
   bool ready = settle(transfer->ctx, state);
   transfer->threads = umem_parallel_pieces(transfer->nbytes, piece_bytes, umemParallelMost);
   if (ready) umem_parallel(transfer->threads, move_pieces, transfer);
   cufile->handle_deregister(transfer->handle);
   return ready && (!transfer->over || transfer->failed);
-}
-
-/* Whether the pages were moved or a failure recorded. The stream was not captured when the copy was
- * planned. */
-static bool move_in_scope(Transfer *transfer, umemCudaState const *state) {
-  umemCudaScope scope;
-  if (!umemCudaScope_enter(&scope, transfer->ctx, transfer->gpu)) {
-    stop(transfer, true);
-    return true;
-  }
-  bool moved = move(transfer, state);
-  umemCudaScope_leave(&scope);
-  return moved;
 }
 
 /* Bytes beside the pages, through host memory. */
@@ -386,7 +375,7 @@ bool umemCudaGds_copy(umemVirtual *ctx, uintptr_t device_adr, umemVirtual *other
                        .device = (void *)(device_adr + head),
                        .offset = file.offset + head,
                        .nbytes = whole};
-  bool moved = move_in_scope(&transfer, state);
+  bool moved = move(&transfer, state);
   file.moved = transfer.moved;
   file.refused = transfer.refused;
   file.release(other, &file);

@@ -31,9 +31,7 @@ static struct umemVtbl const pinned_vtbl = {
     .is_same_device = umemCuda_is_same_device,
     .alloc = umemCuda_alloc,
     .free = umemCuda_free,
-    .set = umem_ram_set,
-    .copy_to = umem_ram_copy_to,
-    .copy_from = umem_ram_copy_from,
+    UMEM_RAM_BYTES,
     .info = umem_ram_info, /* it belongs to no device */
     .realloc = umemCuda_realloc,
     .dlpack_device = pinned_dlpack_device,

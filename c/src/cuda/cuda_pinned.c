@@ -552,9 +552,7 @@ static struct umemVtbl const buffers_vtbl = {
     .is_same_device = buffers_is_same_device,
     .alloc = buffers_alloc,
     .free = buffers_free,
-    .set = umem_ram_set,
-    .copy_to = umem_ram_copy_to,
-    .copy_from = umem_ram_copy_from,
+    UMEM_RAM_BYTES,
 };
 
 /* No kind that a program meets: it stands for a umemHost in copies. */

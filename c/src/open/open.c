@@ -183,16 +183,12 @@ static void delete_opened(Opened *opened) {
   free(opened);
 }
 
-/* Forgets failures of the destructors: they must not hide why they are called. */
-static void end_silently(Opened *opened) {
-  UMEM_FORGETTING();
-  delete_opened(opened);
-}
-
 /* Undoes a half-constructed context. Runs at the end of a block, so that an exception that leaves a
- * scheme's construct undoes it, too. */
+ * scheme's construct undoes it, too. Failures of the destructors must not hide why they are
+ * called. */
 static void give_up(Opened **opened) {
-  if (*opened) end_silently(*opened);
+  UMEM_FORGETTING();
+  if (*opened) delete_opened(*opened);
 }
 
 /* Puts bytes in place of those options, in values, that are percent of what is free in upstream.
@@ -467,17 +463,13 @@ static void record_name(umemAttempt const *attempt, char const *text, int device
     umemVirtual_fail(NULL, attempt->type, "\"%s%d\": %s", first_default_of_device, device, reason);
 }
 
-static void put_back_folders(umemFolders const *const *held) { umemFolders_hold(*held); }
-static void put_back_hosts(char const *const *held) { umemHosts_hold(*held); }
-
 /* Opens the default of slot under the claim. *text becomes the text of the variable if that
  * matters. A scheme that wants a default while umem_open_with keeps it to folders gets what the
  * user of the program has chosen. */
 static Opened *open_claimed(Slot *slot, umemName *name, char const **text, int device) {
   unsigned const mine __attribute__((cleanup(release_claim), unused)) = take_claim();
-  umemFolders const *const folders __attribute__((cleanup(put_back_folders), unused)) =
-      umemFolders_hold(NULL);
-  char const *const hosts __attribute__((cleanup(put_back_hosts), unused)) = umemHosts_hold(NULL);
+  Allowed all __attribute__((cleanup(end_limits), unused)) = {.outer = umemFolders_hold(NULL),
+                                                              .outer_hosts = umemHosts_hold(NULL)};
   Opened *opened = own_of(slot);
   *text = text_of_environment();
   if (opened) return opened;

@@ -47,13 +47,8 @@ static uintptr_t start_of(umemFixedFreeList *list, umemFixedChunk *chunk, uint32
 
 /* ---- the stack ---- */
 
-/* The head with number uppermost. */
-static uint64_t next_head(uint64_t head, uint32_t number) {
-  return ((head >> 32) + 1) << 32 | number;
-}
-
 static bool exchange_head(umemFixedFreeList *list, uint64_t *head, uint32_t number) {
-  return __atomic_compare_exchange_n(&list->head, head, next_head(*head, number), true,
+  return __atomic_compare_exchange_n(&list->head, head, ((*head >> 32) + 1) << 32 | number, true,
                                      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 

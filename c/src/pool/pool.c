@@ -237,12 +237,8 @@ static struct umemVtbl const pool_vtbl = {
     .usage = pool_usage,
     .dtor = pool_dtor,
     .trim = pool_trim,
-    .upstream = umemAdaptor_upstream_method,
-    UMEM_POOL_BLOCKS,
     .info = pool_info,
-    .leave = umemAdaptor_leave,
-    UMEM_ADAPTOR_BYTES,
-    UMEM_ADAPTOR_ORDER,
+    UMEM_POOL_METHODS,
 };
 
 /* NULL without memory. */
@@ -342,9 +338,7 @@ umemKind const umem_pool_kind = {
                UMEM_OPTIONS(named_options), .help = "many blocks out of few"},
     .label = "Pool",
     .impl_size = sizeof(umemPoolImpl),
-    .options_type = "umemPoolOptions",
-    .options_size = sizeof defaults,
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemPoolOptions, defaults),
     .start = pool_start,
 };
 
@@ -375,12 +369,9 @@ static void on_synchronize(umemVirtual *ctx) {
   umemPoolCore *core = impl->core;
   uint64_t before = umem_thread.failures;
   if (impl->list->mark.is_needed && !__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) {
-    umemAttempt forgotten;
-    umemAttempt_begin(&forgotten);
-    umemLock_acquire(&core->lock);
+    UMEM_FORGETTING();
+    UMEM_LOCKED(&core->lock);
     if (!core->ended) umemPoolTransfer_mark_all(impl->list, false);
-    umemLock_release(&core->lock);
-    umemAttempt_end(&forgotten);
   }
   umem_synchronize(umemAdaptor_upstream(ctx));
   umemAdaptor_failed(ctx, before);
@@ -403,12 +394,8 @@ static struct umemVtbl const on_vtbl = {
     .dtor = on_dtor,
     .synchronize = on_synchronize,
     .trim = on_trim,
-    .upstream = umemAdaptor_upstream_method,
-    UMEM_POOL_BLOCKS,
     .info = pool_info,
-    .leave = umemAdaptor_leave,
-    UMEM_ADAPTOR_BYTES,
-    UMEM_ADAPTOR_ORDER,
+    UMEM_POOL_METHODS,
 };
 
 /* ---- construction of a view ---- */

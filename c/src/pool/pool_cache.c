@@ -43,19 +43,13 @@ static umemPoolCache *newest; /* of all threads; under the global lock */
 
 static void add_to_all(umemPoolCache *cache) {
   UMEM_LOCKED(&umem_global_lock);
-  cache->older = newest;
-  if (newest) newest->newer = cache;
-  newest = cache;
+  UMEM_LIST_ADD(newest, cache);
 }
 
 /* Frees a cache that is on no list, and among the caches of no thread that still runs. */
 static void free_cache(umemPoolCache *cache) {
   umemLock_acquire(&umem_global_lock);
-  if (cache->newer)
-    cache->newer->older = cache->older;
-  else
-    newest = cache->older;
-  if (cache->older) cache->older->newer = cache->newer;
+  UMEM_LIST_REMOVE(newest, cache);
   umemLock_release(&umem_global_lock);
   umemPoolCore_release(cache->core);
   free(cache);

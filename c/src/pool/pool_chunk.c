@@ -349,10 +349,8 @@ bool umemPoolChunk_add(umemPoolFreeList *list, size_t size, size_t alignment, um
     return true;
   }
   if (!allocated) return false;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   free_chunk(core, &chunk);
-  umemAttempt_end(&forgotten);
   if (follows) failure->reason = umemPoolNoRecords;
   return false;
 }

@@ -545,10 +545,12 @@ uintptr_t umemPoolBlock_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size
 void umemPoolBlock_free(umemVirtual *ctx, uintptr_t adr);
 umemSearch umemPoolBlock_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
-#define UMEM_POOL_BLOCKS                                                                           \
+#define UMEM_POOL_METHODS                                                                          \
   .alloc = umemPoolBlock_alloc, .calloc = umemPoolBlock_calloc, .free = umemPoolBlock_free,        \
   .aligned_alloc = umemPoolBlock_aligned_alloc, .aligned_origin = umemPoolBlock_aligned_origin,    \
-  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc, .find = umemPoolBlock_find
+  .aligned_free = umemPoolBlock_free, .realloc = umemPoolBlock_realloc,                            \
+  .find = umemPoolBlock_find, .upstream = umemAdaptor_upstream_method, .leave = umemAdaptor_leave, \
+  UMEM_ADAPTOR_BYTES, UMEM_ADAPTOR_ORDER
 
 /* Frees a block of a small class, which is not live any more, where the calling thread's cache had
  * no room for it at once. Takes the lock. */

@@ -263,12 +263,10 @@ static void gather_unused(umemPoolFreeList *list) {
 
 umemPoolGrowth umemPoolGrow_reclaim(umemPoolFreeList *list, umemPoolFailure const *failure) {
   umemPoolCore *core = list->core;
-  umemAttempt forgotten;
-  umemAttempt_begin(&forgotten);
+  UMEM_FORGETTING();
   gather_unused(list);
   uint64_t before = core->reserved;
   umemPoolChunk_release(core, 0);
-  umemAttempt_end(&forgotten);
   if (core->reserved == before && !core->spaces) return umemPoolGrowByOthers;
   return failure->reason == umemPoolAtMaximum ? umemPoolGrowWell : umemPoolGrowLeast;
 }

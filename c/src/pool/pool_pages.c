@@ -12,6 +12,7 @@
  * for. So a piece is taken out of its list first, then the lock is opened, and the queue of the
  * list waited for. While the lock is open the pieces are held ranges, and one thread at a time
  * maps. */
+#include "base/number.h"
 #include "core/ram.h"
 #include "pool/pool_grow.h"
 
@@ -28,8 +29,6 @@ struct umemPoolPaging {
   umemPoolPiece *seen;    /* what may become sources: room */
   umemPoolPiece pieces[];
 };
-
-static size_t lesser(size_t a, size_t b) { return a < b ? a : b; }
 
 static uintptr_t address_in(umemPoolPiece const *piece, size_t page_size, size_t page) {
   return (uintptr_t)(piece->start << umemPoolUnitShift) + page * page_size;
@@ -195,7 +194,7 @@ static size_t take_some(umemPoolPaging *paging, size_t pages, unsigned order, bo
   size_t taken = 0;
   for (size_t i = 0; i < paging->seen_count && taken < pages; i++) {
     umemPoolPiece *seen = &paging->seen[i], piece = *seen;
-    size_t count = lesser(seen->pages, pages - taken) >> order << order;
+    size_t count = umem_lesser(seen->pages, pages - taken) >> order << order;
     if (seen->order != order || !count) continue;
     piece.start += (seen->pages - count) * units;
     piece.pages = count;
@@ -231,7 +230,7 @@ static void take_pages(umemPoolPaging *paging, size_t pages) {
       seen += look_at(paging, home);
   for (unsigned order = core->orders; order-- > 0 && taken < pages;) {
     size_t most = umemPoolSpace_round(pages, moves ? order : 0);
-    if (moves) most = lesser(most, room_for(paging, order));
+    if (moves) most = umem_lesser(most, room_for(paging, order));
     if (most > taken) taken += take_some(paging, most - taken, order, !moves);
   }
   for (unsigned order = 1; moves && order < core->orders && taken < pages; order++)
@@ -347,7 +346,7 @@ static umemPoolPiece *source_of(Filler *filler, unsigned order) {
 static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolPiece *source,
                       size_t most) {
   umemPages const *methods = filler->core->sizes[source->order];
-  size_t count = lesser(most, source->pages - source->done);
+  size_t count = umem_lesser(most, source->pages - source->done);
   umemPoolSpace_set_order(filler->paging->place.space, page, count, source->order);
   size_t done =
       methods->move(filler->core->upstream, address_in(source, filler->size, source->done),
@@ -388,7 +387,7 @@ static bool fill_some(Filler *filler, umemPoolPiece *gap) {
     move_some(filler, gap, page, source, most >> order << order);
     return true;
   }
-  most = lesser(most, filler->fresh);
+  most = umem_lesser(most, filler->fresh);
   for (unsigned order = filler->order + 1; order-- > 0;)
     if (core->sizes[order] && most >> order)
       return map_some(filler, gap, page, most >> order << order, order);
@@ -406,7 +405,7 @@ static void end_sources(Filler *filler) {
     piece->done = methods->unmap(filler->core->upstream, address_in(piece, filler->size, 0),
                                  piece->pages * filler->size) /
                   filler->size;
-    filler->fresh -= lesser(filler->fresh, piece->pages - piece->done);
+    filler->fresh -= umem_lesser(filler->fresh, piece->pages - piece->done);
   }
 }
 

@@ -23,12 +23,6 @@ static bool is_of_gpu(umemHandle const *handle) {
   return handle->kind == umemHandleCuda || handle->kind == umemHandleCudaPool;
 }
 
-/* Whether umem_send passes a descriptor with it. */
-static bool needs_descriptor(umemHandle const *handle) {
-  return handle->kind == umemHandleUnnamed || handle->kind == umemHandleFile ||
-         handle->kind == umemHandleCudaPool;
-}
-
 _Static_assert(sizeof(umemHandle) == 512, "handles go to programs with other versions of umem");
 
 /* "/" and a name, and zeros up to the end; or nothing but zeros. */
@@ -109,16 +103,11 @@ umemStatusType umem_share(void *ctx, uintptr_t adr, size_t nbytes, umemHandle *h
 
 /* ---- attach ---- */
 
-static bool has_identity(umemHandle const *handle, struct stat const *st) {
-  return S_ISREG(st->st_mode) && handle->identity[0] == st->st_dev &&
-         handle->identity[1] == st->st_ino;
+static void *refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
+  return UMEM_FAIL_NULL(ctx, type, "the handle cannot be attached: %s", why);
 }
 
-static bool refuse(umemVirtual *ctx, umemStatusType type, char const *why) {
-  return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
-}
-
-static bool refuse_for(umemVirtual *ctx, int error) {
+static void *refuse_for(umemVirtual *ctx, int error) {
   return refuse(ctx, error == ENOMEM ? umemMemoryError : umemIOError, UMEM_WORDS(error));
 }
 
@@ -140,7 +129,8 @@ static char const *check_segment(umemHandle const *handle, int fd, uint64_t leng
 /* NULL, or why the descriptor is not that of the handle. */
 static char const *check_descriptor(umemHandle const *handle, int fd, struct stat const *st,
                                     umemTrust trust) {
-  if (!has_identity(handle, st))
+  if (!S_ISREG(st->st_mode) || handle->identity[0] != st->st_dev ||
+      handle->identity[1] != st->st_ino)
     return "it is not there any more, and something else is in its place";
   if ((uint64_t)st->st_size < handle->size) return "its file is shorter now";
   if (handle->kind == umemHandleFile) return NULL;
@@ -156,18 +146,15 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd, umemT
   bool writable = !(handle->flags & UMEM_HANDLE_READ_ONLY);
   int mode = fcntl(fd, F_GETFL);
   if (mode < 0 || fstat(fd, &st) != 0) {
-    int error = errno;
-    close(fd);
-    refuse_for(ctx, error);
-    return NULL;
+    umem_close_failed(fd);
+    return refuse_for(ctx, errno);
   }
   char const *wrong = check_descriptor(handle, fd, &st, trust);
   if (!wrong && (mode & O_ACCMODE) != O_RDWR && (writable || (mode & O_ACCMODE) != O_RDONLY))
     wrong = "its descriptor is not open for that";
   if (wrong) {
     close(fd);
-    refuse(ctx, umemIOError, wrong);
-    return NULL;
+    return refuse(ctx, umemIOError, wrong);
   }
   /* A file may have grown since it was mapped: the bytes of the handle keep their address. */
   umemMapped *mapped = umemMapped_find(handle->identity[0], handle->identity[1],
@@ -176,8 +163,7 @@ static umemMapped *map(umemVirtual *ctx, umemHandle const *handle, int fd, umemT
     close(fd);
   else
     mapped = umemMapped_open(fd, (size_t)st.st_size, 64 << 10, writable, umemMappedByHandle);
-  if (!mapped) refuse_for(ctx, errno);
-  return mapped;
+  return mapped ? mapped : refuse_for(ctx, errno);
 }
 
 /* A segment that is mapped already. Everybody can know device and inode of a file: so only a
@@ -195,55 +181,39 @@ static umemMapped *find(umemHandle const *handle) {
   return NULL;
 }
 
-static void drop(int fd) {
-  if (fd >= 0) close(fd);
-}
-
-/* Takes fd over. */
-static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int fd,
+/* *fd becomes -1 if the result has taken it over. A name says enough without it. */
+static umemMapped *open_object(umemVirtual *ctx, umemHandle const *handle, int *fd,
                                umemTrust trust) {
   umemMapped *mapped = find(handle);
-  if (mapped || handle->kind == umemHandleNamed) {
-    drop(fd); /* a name says enough */
-    fd = -1;
-  }
   if (mapped) return mapped;
+  int own = *fd;
   if (handle->kind == umemHandleNamed) {
-    fd = UMEM_AGAIN(
-        shm_open(handle->name, handle->flags & UMEM_HANDLE_READ_ONLY ? O_RDONLY : O_RDWR, 0));
-    if (fd < 0) {
-      refuse_for(ctx, errno);
-      return NULL;
-    }
+    int const access = handle->flags & UMEM_HANDLE_READ_ONLY ? O_RDONLY : O_RDWR;
+    own = UMEM_AGAIN(shm_open(handle->name, access, 0));
+    if (own < 0) return refuse_for(ctx, errno);
+  } else {
+    *fd = -1;
   }
-  if (fd >= 0) return map(ctx, handle, fd, trust);
-  refuse(ctx, umemValueError,
-         "it needs its descriptor, with which umem_send and umem_receive pass it");
-  return NULL;
+  if (own >= 0) return map(ctx, handle, own, trust);
+  return refuse(ctx, umemValueError,
+                "it needs its descriptor, with which umem_send and umem_receive pass it");
 }
 
 /* In RAM of this process. */
-static uintptr_t attach_mapped(umemVirtual *ctx, umemHandle const *handle, int fd,
+static uintptr_t attach_mapped(umemVirtual *ctx, umemHandle const *handle, int *fd,
                                umemTrust trust) {
   umemMapped *mapped = open_object(ctx, handle, fd, trust);
   return mapped ? (uintptr_t)mapped->base + (uintptr_t)handle->offset : 0;
 }
 
-static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, umemTrust trust) {
+static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int *fd, umemTrust trust) {
   uintptr_t null = umem_null_of(self), adr = null;
   uint64_t before = umem_thread.failures;
   umemVirtual *layer = UMEM_LAYER_WITH(self, attach);
   umemVirtual *innermost = umem_innermost(self);
+  if (umem_thread.failures != before) return null;
+  if (layer && layer->vptr->attach(layer, handle, *fd, &adr)) return adr;
   if (umem_thread.failures != before) {
-    drop(fd);
-    return null;
-  }
-  if (layer && layer->vptr->attach(layer, handle, fd, &adr)) {
-    drop(fd);
-    return adr;
-  }
-  if (umem_thread.failures != before) {
-    drop(fd);
     umem_record_on_layers(layer, self, before);
     return null;
   }
@@ -252,7 +222,6 @@ static uintptr_t attach(umemVirtual *self, umemHandle const *handle, int fd, ume
     if (!adr && innermost != self) umem_record_on_layers(innermost, self, before);
     return adr;
   }
-  drop(fd);
   return UMEM_FAIL_AS(null, self, umemTypeError,
                       "the bytes of the handle are not in this %s: attach them to a %s",
                       umem_get_device_name(innermost),
@@ -270,10 +239,13 @@ uintptr_t umem_attach_trusting(umemHandle const *handle, int fd, void *ctx, umem
     wrong = check_words(&copy);
   }
   if ((unsigned)trust > umemTrustAll) wrong = "the trust has no meaning";
-  if (self && !wrong) return attach(self, &copy, fd, trust);
-  drop(fd);
-  if (self) refuse(self, umemValueError, wrong);
-  return umem_null(ctx);
+  uintptr_t adr = umem_null(ctx);
+  if (self && !wrong)
+    adr = attach(self, &copy, &fd, trust);
+  else if (self)
+    refuse(self, umemValueError, wrong);
+  if (fd >= 0) close(fd);
+  return adr;
 }
 
 uintptr_t umem_attach_with(umemHandle const *handle, int fd, void *ctx) {
@@ -411,7 +383,8 @@ static bool receive(umemVirtual *ctx, int socket, umemHandle *handle, Came *came
     return errno ? fail(ctx, "receive", errno)
                  : UMEM_FAIL(ctx, umemIOError,
                              "cannot receive the handle: the other side has closed the socket");
-  size_t expected = needs_descriptor(handle);
+  size_t expected = handle->kind == umemHandleUnnamed || handle->kind == umemHandleFile ||
+                    handle->kind == umemHandleCudaPool;
   if (came->count == expected && !came->cut) return true;
   return UMEM_FAIL(ctx, umemIOError,
                    "cannot receive the handle: %zu descriptors came with it%s, and it needs %zu",

@@ -143,12 +143,7 @@ typedef struct Stat {
 static bool read_stat(uint32_t pid, Stat *stat) {
   char path[48], text[1024];
   snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  int fd = UMEM_AGAIN(open(path, O_RDONLY | O_CLOEXEC));
-  if (fd < 0) return false;
-  ssize_t n = UMEM_AGAIN(read(fd, text, sizeof text - 1));
-  close(fd);
-  if (n <= 0) return false;
-  text[n] = 0;
+  if (!umem_read_text(path, text, sizeof text)) return false;
   char const *end = strrchr(text, ')');
   return end &&
          sscanf(end + 1,

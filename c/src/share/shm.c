@@ -55,11 +55,6 @@ static char const *label_of(Shm const *shm) {
 
 /* ---- failures ---- */
 
-static bool refuse(umemVirtual *ctx, uintptr_t adr) {
-  return UMEM_FAIL(ctx, umemValueError, "%#" PRIxPTR " is not a live block of the shared memory %s",
-                   adr, label_of(shm_of(ctx)));
-}
-
 /* The calling process. In a child of fork it is asked anew. */
 static umemShmOwner self_of(Shm const *shm) {
   return shm->forks == umem_fork_count() ? shm->self : umemShmOwner_self();
@@ -85,7 +80,9 @@ static bool check(umemVirtual *ctx, umemShmResult result, uintptr_t adr, size_t 
   case umemShmOK:
     return true;
   case umemShmNoBlock:
-    return refuse(ctx, adr);
+    return UMEM_FAIL(ctx, umemValueError,
+                     "%#" PRIxPTR " is not a live block of the shared memory %s", adr,
+                     label_of(shm_of(ctx)));
   case umemShmNoRoom:
     return UMEM_FAIL(ctx, umemMemoryError,
                      "no room for %zu bytes in the %" PRIu64 " of the shared memory %s", nbytes,
@@ -279,9 +276,7 @@ static struct umemVtbl const shm_vtbl = {
     .aligned_alloc = shm_aligned_alloc,
     .aligned_origin = shm_aligned_origin,
     .aligned_free = shm_free,
-    .set = umem_ram_set,
-    .copy_to = umem_ram_copy_to,
-    .copy_from = umem_ram_copy_from,
+    UMEM_RAM_BYTES,
     .advise = umem_ram_advise,
     .info = shm_info,
     .realloc = shm_realloc,
@@ -338,23 +333,6 @@ static bool start(umemVirtual *ctx, Wish const *wish) {
   return false;
 }
 
-static umemStatusType construct(umemShm *ctx, Wish const *wish) {
-  if (!ctx) {
-    drop_descriptor(wish);
-    return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
-  }
-  uint64_t before = umem_thread.failures;
-  memset(ctx, 0, sizeof *ctx);
-  umem_construct(&ctx->super, &umem_shm_kind, NULL);
-  if (start(&ctx->super, wish)) {
-    umemLive_add(&shm_of(&ctx->super)->live, &ctx->super);
-    return umemOK;
-  }
-  ctx->impl = NULL;
-  umem_construct_failed(&ctx->super);
-  return umem_result(before);
-}
-
 /* What is wrong with the options of a program, or NULL. Older programs have none of those at the
  * end. */
 static char const *read_options(umemShmOptions const *given, umemShmOptions *options) {
@@ -370,33 +348,39 @@ static char const *read_options(umemShmOptions const *given, umemShmOptions *opt
 
 /* Options that are too small or contradict each other give a failed context, as other failures
  * do. */
-static umemStatusType construct_with(umemShm *ctx, umemShmOptions const *options, Wish wish) {
+static umemStatusType construct(umemShm *ctx, umemShmOptions const *options, Wish wish) {
+  uint64_t before = umem_thread.failures;
   wish.options = (umemShmOptions)UMEM_SHM_OPTIONS_INIT;
-  char const *wrong = read_options(options, &wish.options);
+  char const *wrong = ctx ? read_options(options, &wish.options) : "the context is NULL";
   if (!wrong && wish.name && !wish.options.capacity) {
     if (wish.options.how == umemShmCreate) wrong = "what is created needs a size";
     wish.options.how = umemShmOpen;
   }
-  if (!wrong) return construct(ctx, &wish);
-  drop_descriptor(&wish);
-  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
+  if (wrong) drop_descriptor(&wish);
+  if (!ctx) return umemVirtual_fail(NULL, umemValueError, "%s", wrong);
   memset(ctx, 0, sizeof *ctx);
   umem_construct(&ctx->super, &umem_shm_kind, NULL);
-  umemVirtual_fail(ctx, umemValueError, "%s", wrong);
+  if (wrong) {
+    umemVirtual_fail(ctx, umemValueError, "%s", wrong);
+  } else if (start(&ctx->super, &wish)) {
+    umemLive_add(&shm_of(&ctx->super)->live, &ctx->super);
+    return umemOK;
+  }
+  ctx->impl = NULL;
   umem_construct_failed(&ctx->super);
-  return umemValueError;
+  return umem_result(before);
 }
 
 umemStatusType umemShm_ctor(umemShm *ctx, char const *name, size_t capacity) {
   UMEM_ENTER();
   umemShmOptions options = UMEM_SHM_OPTIONS_INIT;
   options.capacity = capacity;
-  return construct_with(ctx, &options, (Wish){.name = name});
+  return construct(ctx, &options, (Wish){.name = name});
 }
 
 umemStatusType umemShm_ctor_with(umemShm *ctx, char const *name, umemShmOptions const *options) {
   UMEM_ENTER();
-  return construct_with(ctx, options, (Wish){.name = name});
+  return construct(ctx, options, (Wish){.name = name});
 }
 
 umemStatusType umemShm_adopt(umemShm *ctx, int fd) {
@@ -406,7 +390,7 @@ umemStatusType umemShm_adopt(umemShm *ctx, int fd) {
 
 umemStatusType umemShm_adopt_with(umemShm *ctx, int fd, umemShmOptions const *options) {
   UMEM_ENTER();
-  return construct_with(ctx, options, (Wish){.takes_over = true, .fd = fd});
+  return construct(ctx, options, (Wish){.takes_over = true, .fd = fd});
 }
 
 /* ---- by name: "shm:?size=64M", "shm:NAME?size=64M&how=create" ---- */
@@ -446,7 +430,7 @@ static umemStatusType open_shm(void *ctx, void *upstream, umemOptionValue const 
   umemShmOptions wish;
   if (!umemKind_read(&umem_shm_kind, given, &wish)) return umemValueError;
   if (given[accessOption].given) wish.permissions = permissions[given[accessOption].number];
-  return construct_with(ctx, &wish, (Wish){.name = name->given ? name->text : NULL, .waits = true});
+  return construct(ctx, &wish, (Wish){.name = name->given ? name->text : NULL, .waits = true});
 }
 
 static void complete_shm(void *ctx, void *user) {
@@ -469,9 +453,7 @@ umemKind const umem_shm_kind = {
     .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable |
                     umemConcurrent | umemShared,
     .alignment = umemShmGranule,
-    .options_type = "umemShmOptions",
-    .options_size = sizeof(umemShmOptions),
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemShmOptions, defaults),
 };
 
 /* ---- functions for this kind alone ---- */

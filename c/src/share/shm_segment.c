@@ -111,6 +111,13 @@ static bool fail(umemVirtual *ctx, umemShmSegment const *segment, char const *wh
                    what, label_of(segment), UMEM_WORDS(error));
 }
 
+/* For an error of the system, after which fd is not needed. */
+static bool fail_closing(umemVirtual *ctx, umemShmSegment const *segment, int fd,
+                         char const *what) {
+  umem_close_failed(fd);
+  return fail(ctx, segment, what, errno);
+}
+
 bool umemShmSegment_name(umemVirtual *ctx, char const *name, char text[256]) {
   char const *bare = name + (*name == '/');
   size_t length = strlen(bare);
@@ -219,11 +226,8 @@ static bool fill_room(umemVirtual *ctx, umemShmSegment *segment, int fd,
  * over. The store that makes it ready is the last one. */
 static bool make(umemVirtual *ctx, umemShmSegment *segment, int fd, umemShmOptions const *options) {
   umemShmHeader header = plan(options);
-  if (UMEM_AGAIN(getrandom(header.id, sizeof header.id, 0)) != (ssize_t)sizeof header.id) {
-    int error = errno;
-    close(fd);
-    return fail(ctx, segment, "name", error);
-  }
+  if (UMEM_AGAIN(getrandom(header.id, sizeof header.id, 0)) != (ssize_t)sizeof header.id)
+    return fail_closing(ctx, segment, fd, "name");
   use(segment, &header);
   if (!fill_room(ctx, segment, fd, options)) {
     close(fd);
@@ -278,16 +282,12 @@ bool umemShmSegment_create(umemVirtual *ctx, umemShmSegment *segment,
                            umemShmOptions const *options) {
   if (!check_wish(ctx, options)) return false;
   int fd = memory_file(options->pages);
-  if (fd < 0 && errno != EMFILE && errno != ENFILE && options->pages >= umemShmPages2M) {
+  if (fd < 0 && errno != EMFILE && errno != ENFILE && options->pages >= umemShmPages2M)
     return UMEM_FAIL(ctx, umemNotSupportedError, "the system has no pages of this size: %s",
                      UMEM_WORDS(errno));
-  }
   if (fd < 0) return fail(ctx, segment, "create", errno);
-  if (fchmod(fd, mode_of(options)) != 0) { /* a process that receives it looks at them */
-    int error = errno;
-    close(fd);
-    return fail(ctx, segment, "set the permissions of", error);
-  }
+  if (fchmod(fd, mode_of(options)) != 0) /* a process that receives it looks at them */
+    return fail_closing(ctx, segment, fd, "set the permissions of");
   if (!make(ctx, segment, fd, options)) return false;
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) return true;
   int error = errno;
@@ -340,11 +340,7 @@ bool umemShmSegment_take_over(umemVirtual *ctx, umemShmSegment *segment, int fd,
                               umemShmOptions const *options) {
   struct stat st;
   int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fstat(fd, &st) != 0) {
-    int error = errno;
-    if (fd >= 0) close(fd);
-    return fail(ctx, segment, "open", error);
-  }
+  if (flags < 0 || fstat(fd, &st) != 0) return fail_closing(ctx, segment, fd, "open");
   if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) != O_RDWR) {
     close(fd);
     return UMEM_FAIL(ctx, umemIOError,
@@ -375,10 +371,8 @@ static bool begin(int fd, umemShmOptions const *options) {
 /* Begins and makes a segment of fd, which it takes over. */
 static bool make_locked(umemVirtual *ctx, umemShmSegment *segment, int fd,
                         umemShmOptions const *options) {
-  if (begin(fd, options)) return make(ctx, segment, fd, options);
-  int error = errno;
-  close(fd);
-  return fail(ctx, segment, "begin", error);
+  return begin(fd, options) ? make(ctx, segment, fd, options)
+                            : fail_closing(ctx, segment, fd, "begin");
 }
 
 /* Makes a file empty again that another process has made. Best effort, after a failure. */
@@ -446,11 +440,7 @@ bool umemShmSegment_open(umemVirtual *ctx, umemShmSegment *segment, char const *
     if (fd < 0) return fail(ctx, segment, "open", errno);
     char const *why = fstat(fd, &st) == 0 ? umemSegment_distrust(&st, trust_of(options)) : NULL;
     if (why) return distrust(ctx, segment, fd, why); /* who is not trusted may hold the lock */
-    if (!lock_file(fd) || fstat(fd, &st) != 0) {
-      int error = errno;
-      close(fd);
-      return fail(ctx, segment, "lock", error);
-    }
+    if (!lock_file(fd) || fstat(fd, &st) != 0) return fail_closing(ctx, segment, fd, "lock");
     if (st.st_nlink) {
       bool opened = open_locked(ctx, segment, fd, is_new, &st, options);
       if (opened) flock(segment->mapped->fd, LOCK_UN);

@@ -36,11 +36,11 @@ enum { page_size = 2 << 20, huge_from = 4 << 20 /* such a block contains a whole
 
 static void *at(uintptr_t adr) { return (void *)adr; }
 
-static void fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t adr) {
-  int error = errno;
-  umemVirtual_fail(ctx, error == ENOMEM || error == EAGAIN ? umemMemoryError : umemRuntimeError,
-                   "cannot %s %zu bytes at 0x%jx: %s", what, nbytes, (uintmax_t)adr,
-                   UMEM_WORDS(error));
+/* Returns 0. */
+static size_t fail(umemVirtual *ctx, char const *what, size_t nbytes, uintptr_t adr) {
+  umemStatusType type = errno == ENOMEM || errno == EAGAIN ? umemMemoryError : umemRuntimeError;
+  return UMEM_FAIL_AS(0, ctx, type, "cannot %s %zu bytes at 0x%jx: %s", what, nbytes,
+                      (uintmax_t)adr, UMEM_WORDS(errno));
 }
 
 /* Addresses without memory: at adr in place of what is there, or anywhere if adr is NULL. NULL with
@@ -64,12 +64,6 @@ static long pages_with_memory; /* atomic */
 
 static void note_mapped(long pages) {
   __atomic_add_fetch(&pages_with_memory, pages, __ATOMIC_RELAXED);
-}
-
-/* The mappings of pages where /proc is not mounted: of each page, and of a gap above it, at
- * most. */
-static long most_for_pages(void) {
-  return 2 * __atomic_load_n(&pages_with_memory, __ATOMIC_RELAXED);
 }
 
 /* The number of lines of a file; -1 if it cannot be read. Cancellation is put off already: see
@@ -98,7 +92,9 @@ static bool has_mappings(void) {
   if (__atomic_sub_fetch(&left, per_call, __ATOMIC_RELAXED) >= 0) return true;
   if (__atomic_sub_fetch(&refused, 1, __ATOMIC_RELAXED) <= 0) {
     long most = most_mappings(), now = count_lines("/proc/self/maps");
-    long more = most / 2 - (now < 0 ? most_for_pages() : now);
+    /* Where /proc is not mounted: of each page, and of a gap above it, at most. */
+    long unknown = 2 * __atomic_load_n(&pages_with_memory, __ATOMIC_RELAXED);
+    long more = most / 2 - (now < 0 ? unknown : now);
     if (more >= most / 64) {
       __atomic_store_n(&left, more, __ATOMIC_RELAXED);
       return true;
@@ -127,10 +123,7 @@ static uintptr_t host_reserve(umemVirtual *ctx, size_t nbytes) {
     errno = ENOMEM;
   else
     mapped = map_nothing(NULL, most);
-  if (!mapped) {
-    fail(ctx, "reserve", nbytes, 0);
-    return 0;
-  }
+  if (!mapped) return fail(ctx, "reserve", nbytes, 0);
   uintptr_t begin = (uintptr_t)mapped, end = begin + most;
   uintptr_t adr = (begin + page_size - 1) & ~(uintptr_t)(page_size - 1);
   if (adr > begin) munmap(mapped, adr - begin);
@@ -171,10 +164,7 @@ static bool take_memory(uintptr_t adr, size_t nbytes) {
 }
 
 static size_t host_unmap(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  if (!take_memory(adr, nbytes)) {
-    fail(ctx, "unmap", nbytes, adr);
-    return 0;
-  }
+  if (!take_memory(adr, nbytes)) return fail(ctx, "unmap", nbytes, adr);
   note_mapped(-(long)(nbytes / page_size));
   return nbytes;
 }
@@ -313,9 +303,7 @@ static struct umemVtbl const host_vtbl = {
     .aligned_alloc = host_aligned_alloc,
     .aligned_origin = host_aligned_origin,
     .aligned_free = host_free,
-    .set = umem_ram_set,
-    .copy_to = umem_ram_copy_to,
-    .copy_from = umem_ram_copy_from,
+    UMEM_RAM_BYTES,
     .advise = umem_ram_advise,
     .info = host_info,
     .realloc = host_realloc,
@@ -364,9 +352,7 @@ umemKind const umem_host_kind = {
     .capabilities = umemCpuReadable | umemCpuWritable | umemReadable | umemWritable |
                     umemConcurrent | umemSilent | umemPrompt,
     .alignment = host_alignment,
-    .options_type = "umemHostOptions",
-    .options_size = sizeof(umemHostOptions),
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemHostOptions, defaults),
     .variant = &umem_host_nodes_vtbl,
 };
 

@@ -370,9 +370,7 @@ uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, s
     umemStore_free(store, moved);
     return UMEM_STORE_NONE;
   }
-  umemAttempt ignored; /* the block has moved, whether or not the disk takes its old place back */
-  umemAttempt_begin(&ignored);
+  UMEM_FORGETTING(); /* the block has moved, whether or not the disk takes its old place back */
   umemStore_free(store, offset);
-  umemAttempt_end(&ignored);
   return moved;
 }

@@ -110,10 +110,8 @@ static Runs runs_of(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, uintp
 /* From the beginning of a run to that of the nearest other one. */
 static size_t nearest_of(Runs const *runs) {
   size_t nearest = SIZE_MAX;
-  for (int k = 0; k < runs->layout->rank; k++) {
-    size_t stride = (size_t)(runs->here[k] < 0 ? -runs->here[k] : runs->here[k]);
-    nearest = umem_lesser(nearest, stride);
-  }
+  for (int k = 0; k < runs->layout->rank; k++)
+    nearest = umem_lesser(nearest, umem_stride_length(runs->here[k]));
   return nearest;
 }
 

@@ -225,15 +225,11 @@ bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size) {
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length) {
   umemRangeItem block;
-  umemAttempt ignored;
   if (__atomic_load_n(&store->building, __ATOMIC_ACQUIRE)) return false;
-  umemAttempt_begin(&ignored);
-  bool good = umemStore_measure_often(store, length) && size <= *length &&
-              offset <= *length - size &&
-              (access == umemReadable || find_containing(store, offset, size, &block)) &&
-              umemStore_is_whole(store, "access", offset, size);
-  umemAttempt_end(&ignored);
-  return good;
+  UMEM_FORGETTING();
+  return umemStore_measure_often(store, length) && size <= *length && offset <= *length - size &&
+         (access == umemReadable || find_containing(store, offset, size, &block)) &&
+         umemStore_is_whole(store, "access", offset, size);
 }
 
 umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found) {
@@ -340,9 +336,6 @@ static char const *interface_of(struct statfs const *disk) {
 /* tmpfs and ramfs. Newer kernels open files of a tmpfs with O_DIRECT, and copy as without. */
 static bool takes_ram(uint32_t magic) { return magic == 0x01021994 || magic == 0x858458f6; }
 
-/* hugetlbfs, too, whose pages are set aside. */
-static bool is_in_memory(uint32_t magic) { return takes_ram(magic) || magic == 0x958458f6; }
-
 static bool stores(umemStore *store, struct statfs const *disk) {
   char const *name = interface_of(disk);
   if (!name) return true;
@@ -370,7 +363,8 @@ bool umemStore_check_kind(umemStore *store) {
   if (fstat(store->fd, &st) != 0 || UMEM_AGAIN(fstatfs(store->fd, &disk)) != 0)
     return umemStore_fail(store, umemIOError, errno, "cannot examine");
   store->query = umemStore_first_query((uint32_t)disk.f_type);
-  store->in_memory = is_in_memory((uint32_t)disk.f_type);
+  store->in_memory = /* hugetlbfs, too, whose pages are set aside */
+      takes_ram((uint32_t)disk.f_type) || (uint32_t)disk.f_type == 0x958458f6;
   store->takes_ram = takes_ram((uint32_t)disk.f_type);
   return umemStore_check_mode(store, st.st_mode) && stores(store, &disk);
 }
@@ -447,12 +441,10 @@ umemWay umemStore_direct_way(umemStore const *store) {
 /* ---- transfers ---- */
 
 static bool take_buffer(umemDirectPath *path) {
-  umemAttempt ignored;
-  if (path->buffer) return true;
-  umemAttempt_begin(&ignored);
-  path->buffer =
-      (char *)umem_aligned_alloc(&path->store->host, umemDirectHugePage, umemDirectBuffer);
-  umemAttempt_end(&ignored);
+  UMEM_FORGETTING();
+  if (!path->buffer)
+    path->buffer =
+        (char *)umem_aligned_alloc(&path->store->host, umemDirectHugePage, umemDirectBuffer);
   return path->buffer;
 }
 

@@ -409,11 +409,8 @@ bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_
 
 /* Host memory of nbytes, or NULL: callers then use a small buffer of their own. */
 static char *take_buffer(umemStore *store, size_t nbytes) {
-  umemAttempt ignored;
-  umemAttempt_begin(&ignored);
-  uintptr_t buffer = umem_alloc(&store->host, nbytes);
-  umemAttempt_end(&ignored);
-  return (char *)buffer;
+  UMEM_FORGETTING();
+  return (char *)umem_alloc(&store->host, nbytes);
 }
 
 /* ---- fill ---- */
@@ -474,9 +471,8 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
 static bool sync_name(umemStore *store) {
   int fd = umemStore_open_directory(store, O_RDONLY);
   int result = fd >= 0 ? UMEM_AGAIN(fsync(fd)) : UMEM_AGAIN(syncfs(store->fd));
-  int error = errno;
-  if (fd >= 0) close(fd); /* read-only: nothing to lose */
-  return result == 0 || umemStore_fail(store, umemIOError, error, "cannot flush the name of");
+  umem_close_failed(fd); /* read-only: nothing to lose */
+  return result == 0 || umemStore_fail(store, umemIOError, errno, "cannot flush the name of");
 }
 
 bool umemStore_flush(umemStore *store) {

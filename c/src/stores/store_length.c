@@ -46,10 +46,8 @@ static ssize_t write_zeros(umemStore *store, uint64_t at, uint64_t size) {
 static void take_back(umemStore *store, uint64_t length, uint64_t added) {
   uint64_t now;
   if (!added || !umemStore_isolate(store)) return;
-  umemAttempt ignored; /* a file that cannot be cut is only longer */
-  umemAttempt_begin(&ignored);
+  UMEM_FORGETTING(); /* a file that cannot be cut is only longer */
   if (umemStore_measure(store, &now) && now - length == added) umemStore_resize(store, length);
-  umemAttempt_end(&ignored);
   umemStore_end_isolation(store);
 }
 
@@ -317,13 +315,11 @@ bool umemStore_may_fit(umemStore *store, uint64_t from, uint64_t to) {
 void umemStore_drop_leftover(umemStore *store) {
   uint64_t length;
   if (!store->leftover || !umemStore_isolate(store)) return;
-  umemAttempt ignored; /* nothing depends on it */
-  umemAttempt_begin(&ignored);
+  UMEM_FORGETTING(); /* nothing depends on it */
   if (umemStore_measure(store, &length) && umemStore_resize(store, length) == 0) {
     store->leftover = false;
     store->reserved = umem_lesser(store->reserved, length);
   }
-  umemAttempt_end(&ignored);
   umemStore_end_isolation(store);
 }
 

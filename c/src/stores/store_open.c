@@ -270,10 +270,6 @@ static bool parse_mode(char const *text, Mode *mode) {
   return true;
 }
 
-/* What is only written is opened for reading too where that is allowed: to see what others
- * appended. */
-static int access_flags(Mode const *mode) { return mode->write ? O_RDWR : O_RDONLY; }
-
 /* ---- opening ---- */
 
 enum { open_flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
@@ -321,7 +317,8 @@ static int open_or_create(umemStore *store, int flags, bool creates) {
 }
 
 static bool open_named(umemStore *store, Mode const *mode) {
-  int flags = open_flags | access_flags(mode);
+  /* For reading, too, where that is allowed: to see what others append. */
+  int flags = open_flags | (mode->write ? O_RDWR : O_RDONLY);
   if (!umemStore_check_place(store, store->path)) return false;
   store->fd = open_or_create(store, flags, mode->create);
   if (store->fd < 0 && errno == EACCES && mode->write && !mode->read)
@@ -345,12 +342,7 @@ static int open_unlinked(char const *directory) {
     memcpy(path + length, name, sizeof name);
     fd = mkostemp(path, O_CLOEXEC);
   } while (fd < 0 && errno == EINTR);
-  if (fd >= 0 && unlink(path) != 0) {
-    int error = errno;
-    close(fd);
-    fd = -1;
-    errno = error;
-  }
+  if (fd >= 0 && unlink(path) != 0) fd = umem_close_failed(fd);
   int error = errno;
   free(path);
   errno = error;

@@ -30,14 +30,14 @@ static struct {
 static bool is_on(void) { return __atomic_load_n(&ledger.on, __ATOMIC_RELAXED); }
 
 __attribute__((destructor)) static void free_records(void) {
-  if (!umem_notes_lock()) return;
+  if (!umem_texts_lock()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
   __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
   Record *records = ledger.records;
   ledger.records = NULL;
   ledger.count = 0;
-  umem_notes_unlock();
+  umem_texts_unlock();
   free(records);
 }
 
@@ -64,9 +64,9 @@ umemStatusType umem_ledger_start(void) {
   umem_defer_cancel();
   Record *records = malloc((UMEM_LEDGER_RECORDS + 1) * sizeof *records);
   if (!records) return umemVirtual_fail(NULL, umemMemoryError, "no memory for the ledger");
-  if (umem_notes_lock()) {
+  if (umem_texts_lock()) {
     records = switch_on(records);
-    umem_notes_unlock();
+    umem_texts_unlock();
   }
   free(records);
   return umemOK;
@@ -75,11 +75,11 @@ umemStatusType umem_ledger_start(void) {
 void umem_ledger_stop(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!umem_notes_lock()) return;
+  if (!umem_texts_lock()) return;
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
   __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
-  umem_notes_unlock();
+  umem_texts_unlock();
 }
 
 bool umem_ledger_is_on(void) { return is_on(); }
@@ -87,9 +87,9 @@ bool umem_ledger_is_on(void) { return is_on(); }
 void umem_ledger_clear(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!umem_notes_lock()) return;
+  if (!umem_texts_lock()) return;
   ledger.count = 0;
-  umem_notes_unlock();
+  umem_texts_unlock();
 }
 
 /* ---- a copy ---- */
@@ -162,7 +162,7 @@ static Record *record_of(umemTrace const *trace) {
 }
 
 static void count_copy(umemTrace const *trace, bool failed) {
-  if (!umem_notes_lock()) return;
+  if (!umem_texts_lock()) return;
   if (ledger.on) {
     umemLedgerRecord *sum = &record_of(trace)->sum;
     sum->calls++;
@@ -170,7 +170,7 @@ static void count_copy(umemTrace const *trace, bool failed) {
     sum->bytes += failed ? 0 : trace->route.bytes;
     sum->seconds += trace->route.seconds;
   }
-  umem_notes_unlock();
+  umem_texts_unlock();
 }
 
 /* ---- the records ---- */
@@ -187,10 +187,10 @@ static umemLedgerRecord *take_records(size_t *count) {
   if (!records)
     return UMEM_FAIL_NULL(NULL, umemMemoryError, "no memory for the records of the ledger");
   *count = 0;
-  if (umem_notes_lock()) {
+  if (umem_texts_lock()) {
     *count = ledger.count;
     for (size_t i = 0; i < *count; i++) records[i] = ledger.records[i].sum;
-    umem_notes_unlock();
+    umem_texts_unlock();
   }
   if (*count) qsort(records, *count, sizeof *records, by_seconds);
   return records;

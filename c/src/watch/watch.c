@@ -1,8 +1,9 @@
 /* watch.c - notes the steps of copies in their routes. */
 #include "watch/watch.h"
+#include "base/text.h"
 #include "core/context.h"
+#include "core/status.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,18 +66,6 @@ bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b) {
 
 /* ---- notes ---- */
 
-bool umem_notes_lock(void) {
-  if (umem_thread.in_texts) return false;
-  umem_thread.in_texts = true;
-  umemLock_acquire(&umem_global_lock);
-  return true;
-}
-
-void umem_notes_unlock(void) {
-  umemLock_release(&umem_global_lock);
-  umem_thread.in_texts = false;
-}
-
 /* The entry of these places and this way: an old one, or a new one behind those of the same
  * places. NULL: no room. */
 static umemRouteLeg *find(umemRoute *route, umemRoutePlace const *src, umemRoutePlace const *dst,
@@ -100,7 +89,7 @@ static void note(umemOpenStep const *step, umemRoutePlace const *src, umemRouteP
                  umemWay way, size_t nbytes, unsigned workers, uint64_t nanoseconds) {
   umemTrace *trace = step->trace;
   workers = workers ? workers * step->sharers : 1;
-  if (!umem_notes_lock()) return;
+  if (!umem_texts_lock()) return;
   umemRouteLeg *entry = find(&trace->route, src, dst, way_names[way]);
   if (entry) {
     entry->bytes += nbytes;
@@ -110,7 +99,7 @@ static void note(umemOpenStep const *step, umemRoutePlace const *src, umemRouteP
   } else {
     trace->route.left_out++;
   }
-  umem_notes_unlock();
+  umem_texts_unlock();
 }
 
 /* Marks step, and the outer ones, as having a better note. */
@@ -280,52 +269,38 @@ bool umem_route_clear(umemVirtual *ctx, umemRoute *route) {
 
 /* ---- one line ---- */
 
-typedef struct Line {
-  char *text;
-  size_t size, used;
-} Line;
-
-static void __attribute__((format(printf, 2, 3))) add(Line *line, char const *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  size_t rest = line->used < line->size ? line->size - line->used : 0;
-  int n = vsnprintf(rest ? line->text + line->used : NULL, rest, format, arguments);
-  va_end(arguments);
-  if (n > 0) line->used += (size_t)n;
-}
-
-static void add_place(Line *line, umemRoutePlace const *place) {
+static void add_place(umemLine *line, umemRoutePlace const *place) {
   if (place->ordinal >= 0)
-    add(line, "%.23s:%d", place->kind, (int)place->ordinal);
+    umemLine_add(line, "%.23s:%d", place->kind, (int)place->ordinal);
   else
-    add(line, "%.23s", place->kind);
+    umemLine_add(line, "%.23s", place->kind);
 }
 
 /* "16 workers, page cache"; nothing for what goes without saying. */
-static bool add_way(Line *line, umemRouteLeg const *entry, char const *before) {
+static bool add_way(umemLine *line, umemRouteLeg const *entry, char const *before) {
   bool plain = !strcmp(entry->way, "memcpy") || !strcmp(entry->way, "dma");
   if (entry->workers > 1)
-    add(line, plain ? "%s%u workers" : "%s%u workers, %.23s", before, (unsigned)entry->workers,
-        entry->way);
+    umemLine_add(line, plain ? "%s%u workers" : "%s%u workers, %.23s", before,
+                 (unsigned)entry->workers, entry->way);
   else if (!plain)
-    add(line, "%s%.23s", before, entry->way);
+    umemLine_add(line, "%s%.23s", before, entry->way);
   return entry->workers > 1 || !plain;
 }
 
 size_t umem_entries_text(umemRouteLeg const *entries, uint32_t count, char *text, size_t size) {
-  Line line = {text, size, 0};
+  umemLine line = {text, size, 0};
   if (size) *text = 0;
   for (uint32_t i = 0; i < count;) {
     umemRouteLeg const *entry = &entries[i];
     if (!i || !umem_is_same_place(&entry->src, &entries[i - 1].dst)) {
-      if (i) add(&line, "; ");
+      if (i) umemLine_add(&line, "; ");
       add_place(&line, &entry->src);
     }
     bool said = false;
     do said = add_way(&line, &entries[i], said ? " + " : " -> ") || said;
     while (++i < count && umem_is_same_place(&entries[i].src, &entry->src) &&
            umem_is_same_place(&entries[i].dst, &entry->dst));
-    add(&line, " -> ");
+    umemLine_add(&line, " -> ");
     add_place(&line, &entry->dst);
   }
   return line.used;

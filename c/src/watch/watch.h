@@ -95,11 +95,6 @@ umemRoutePlace umem_buffer_place(umemVirtual const *host);
 
 bool umem_is_same_place(umemRoutePlace const *a, umemRoutePlace const *b);
 
-/* The global lock, for notes and the records of the ledger. umem_notes_lock returns false, and
- * takes no lock, in a signal handler that has interrupted this thread while it holds the lock. */
-bool umem_notes_lock(void);
-void umem_notes_unlock(void);
-
 /* umemRoute_text of these entries. */
 size_t umem_entries_text(umemRouteLeg const *entries, uint32_t count, char *text, size_t size);
 

@@ -258,17 +258,6 @@ static void debug_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (allows_access(ctx, adr, nbytes)) umemAdaptor_set(ctx, adr, c, nbytes);
 }
 
-static void debug_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                          size_t nbytes) {
-  if (allows_access(ctx, src_adr, nbytes)) umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-}
-
-static void debug_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                            uintptr_t src_adr, size_t nbytes) {
-  if (allows_access(ctx, dst_adr, nbytes))
-    umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
-}
-
 /* Whether the caller may touch all from the lowest to the highest byte of a layout. False with a
  * status otherwise. */
 static bool allows_layout(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout,
@@ -397,9 +386,7 @@ static struct umemVtbl const debug_vtbl = {
     UMEM_ADAPTOR_FREE_BY(debug_free),
     .aligned_origin = debug_aligned_origin,
     .set = debug_set,
-    .copy_to = debug_copy_to,
-    .copy_from = debug_copy_from,
-    .copy_direct = debug_copy_direct,
+    UMEM_ADAPTOR_COPIES_BY(debug_copy_direct),
     .trim = debug_trim,
     .leave = debug_leave,
     .upstream = umemAdaptor_upstream_method,
@@ -426,9 +413,7 @@ umemKind const umem_debug_kind = {
                .help = "finds wrong writes and wrong frees"},
     .label = "Debug",
     .impl_size = sizeof(umemDebugImpl),
-    .options_type = "umemDebugOptions",
-    .options_size = sizeof defaults,
-    .defaults = &defaults,
+    UMEM_KIND_OPTIONS(umemDebugOptions, defaults),
     .start = debug_start,
 };
 

@@ -66,16 +66,12 @@ bool umemDebug_poison(umemVirtual *ctx, umemDebugBlock const *block) {
 
 /* ---- comparing ---- */
 
-static bool is_all(unsigned char const *bytes, unsigned char c, size_t n) {
-  return bytes[0] == c && !memcmp(bytes, bytes + 1, n - 1);
-}
-
 /* Compares the n bytes of block from offset on, which are at bytes now. */
 static void compare_bytes(umemDebugBlock *block, int64_t offset, unsigned char const *bytes,
                           unsigned char expected, size_t n) {
   umemDebugPart part = expected == UMEM_DEBUG_GUARD ? umemDebugZones : umemDebugInside;
   umemDebugOverwritten *overwritten = &block->overwritten[part];
-  if (is_all(bytes, expected, n)) return;
+  if (bytes[0] == expected && !memcmp(bytes, bytes + 1, n - 1)) return;
   for (size_t i = 0; i < n; i++) {
     if (bytes[i] == expected) continue;
     if (!overwritten->wrong++) {

@@ -306,20 +306,6 @@ static void end_copy(umemVirtual *ctx, Copy *copy) {
   end_record(ctx, &copy->record, copy->before);
 }
 
-static void log_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                        size_t nbytes) {
-  Copy copy = begin_copy(ctx, ctx, src_adr, that, dst_adr, nbytes);
-  umemAdaptor_copy_to(ctx, src_adr, that, dst_adr, nbytes);
-  end_copy(ctx, &copy);
-}
-
-static void log_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that, uintptr_t src_adr,
-                          size_t nbytes) {
-  Copy copy = begin_copy(ctx, that, src_adr, ctx, dst_adr, nbytes);
-  umemAdaptor_copy_from(ctx, dst_adr, that, src_adr, nbytes);
-  end_copy(ctx, &copy);
-}
-
 static bool log_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
                             uintptr_t dst_adr, umemLayout const *layout) {
   uint64_t nbytes = layout->item_size;
@@ -465,9 +451,7 @@ static struct umemVtbl const log_vtbl = {
     UMEM_ADAPTOR_FREE_BY(log_free),
     .set = log_set,
     .labelled = log_labelled,
-    .copy_to = log_copy_to,
-    .copy_from = log_copy_from,
-    .copy_direct = log_copy_direct,
+    UMEM_ADAPTOR_COPIES_BY(log_copy_direct),
     UMEM_ADAPTOR_ORDER,
     UMEM_ADAPTOR_ALWAYS,
 };

@@ -27,9 +27,6 @@ static int disk_open(char const *filename) {
   return UMEM_AGAIN(umem_open_path(filename, flags, 0));
 }
 
-/* Locks it for this process, without waiting: EWOULDBLOCK where another one has it. */
-static int disk_lock(int fd) { return UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) == 0 ? 0 : errno; }
-
 /* ---- bytes ---- */
 
 static int set_length(int fd, uint64_t length) {
@@ -183,7 +180,7 @@ static bool is_allowed(umemVirtual *ctx, char const *filename, uint64_t length) 
 }
 
 static bool lock_file(int fd, umemVirtual *ctx, char const *filename) {
-  int error = disk_lock(fd);
+  int error = UMEM_AGAIN(flock(fd, LOCK_EX | LOCK_NB)) == 0 ? 0 : errno;
   if (!error) return true;
   if (error != EWOULDBLOCK) return fail_with_words(ctx, "lock", filename, error);
   return UMEM_FAIL(ctx, umemIOError, "another process is writing the log \"%s\"", filename);
