@@ -199,7 +199,7 @@ SLOW_TEST(few_copies_are_under_way_at_a_time) {
   pthread_t threads[waiting];
   assert_ok(umem_set_threads(count));
   hold(true);
-  for (unsigned i = 0; i < count; i++) transfers[i] = start_slow(small);
+  for (unsigned i = 0; i < count; i++) transfers[i] = start_slow_at(source + i * small, small);
   for (unsigned i = 0; i <= waiting; i++) {
     await_reads(servers + i);
     usleep(20000);
