@@ -167,7 +167,7 @@ static void end_slot(Worker *worker, Slot *slot) {
 static void *start_and_end(void *argument) {
   Worker *worker = argument;
   Slot slots[slot_count] = {{.transfer = NULL}};
-  size_t rounds = (test_is_small() ? 4 : 10) * (worker->end - worker->first);
+  size_t rounds = (test_is_small() ? 4 : 6) * (worker->end - worker->first);
   for (size_t i = 0; worker->right && i < rounds; i++) {
     size_t k = worker->first + below(&worker->random, worker->end - worker->first);
     if (slots[k].transfer)
