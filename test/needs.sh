@@ -33,6 +33,7 @@ has() {
     cli11) has_header CLI/CLI.hpp ;;
     nlohmann-json) has_header nlohmann/json.hpp ;;
     zlib) has_header zlib.h ;;
+    liburing) has_header liburing.h ;;
     eigen) has_header Eigen/Core -I/usr/include/eigen3 ;;
     xtensor) has_header xtensor/xadapt.hpp || has_header xtensor/containers/xadapt.hpp ;;
     kokkos) has_header Kokkos_Core.hpp || has_header Kokkos_Core.hpp -I/usr/include/trilinos ;;
@@ -54,6 +55,7 @@ package_of() {
     cli11) echo libcli11-dev ;;
     nlohmann-json) echo nlohmann-json3-dev ;;
     zlib) echo zlib1g-dev ;;
+    liburing) echo liburing-dev ;;
     eigen) echo libeigen3-dev ;;
     xtensor) echo libxtensor-dev ;;
     kokkos) if is_known libkokkos-dev; then echo libkokkos-dev; else echo libtrilinos-kokkos-dev; fi ;;

@@ -99,7 +99,7 @@ declare -A stage_needs=(
 
 # What a stage uses where a system has it: test/run installs what it can. Without it tests are skipped by name.
 declare -A stage_wants=(
-  [gcc]="benchmark eigen xtensor kokkos cblas gdb"
+  [gcc]="benchmark liburing eigen xtensor kokkos cblas gdb"
   [browser]="browser"
   [mpi]="ip"
   [mpis]="ip"
@@ -213,6 +213,10 @@ benchmarks_compile() {
   else
     echo "skipped - whether the benchmarks of GPUs compile: there is no nvcc"
     without+=(-o -name '*gpu_*' -o -name '*cuda*' -o -name by_hand_pipeline.cpp -o -name bare_copies.cpp)
+  fi
+  if ! has liburing; then
+    echo "skipped - whether the benchmark of io_uring compiles: there is no liburing"
+    without+=(-o -name by_hand_uring.cpp)
   fi
   if ! has benchmark; then
     echo "skipped - whether the benchmarks of single calls compile: there is no Google Benchmark"

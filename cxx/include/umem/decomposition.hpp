@@ -136,7 +136,7 @@ public:
    * periodic, several times around it. */
   std::vector<GhostCopy<Rank>> ghost_copies(index_t block, Ghosts<Rank> const &ghosts) const {
     Extents<Rank> const at = position(block);
-    std::vector<Piece> pieces[Rank];
+    std::vector<Piece> pieces[std::size_t(Rank)];
     for (int k = 0; k < Rank; k++)
       pieces[k] = pieces_of(k, at.at[k], ghosts.below.at[k], ghosts.above.at[k]);
     std::vector<GhostCopy<Rank>> copies;
@@ -201,7 +201,7 @@ private:
   }
 
   Extents<Rank> blocks_, periodic_;
-  std::vector<index_t> cuts_[Rank];
+  std::vector<index_t> cuts_[std::size_t(Rank)];
 };
 
 } // namespace umem
