@@ -61,6 +61,8 @@ MUTANTS = CORE_MUTANTS + PLACE_MUTANTS + [
       first=("unit.feed",)),
     c("cuda/cuda_feed.c", "  self->feed->about(self->feed, piece);\n  if (refused)", "  if (refused)", "a piece fails under the name of another one",
       first=("unit.feed_faults",)),
+    c("cuda/cuda_feed.c", "    slot->state = error ? slot_failed : slot_arrived;", "    slot->state = slot_arrived;", "a batch that has failed counts as arrived",
+      first=("unit.feed_faults", "fault.cuda_nth")),
     c("watch/transfer_serve.c", "  most_servers = 4,", "  most_servers = 6,", "more copies than documented have buffers",
       first=("unit.transfer",)),
     c("blocks/blocks_plan.c", "bool reaches_back = count > 1 && source->stride < 0 &&", "bool reaches_back = false && source->stride < 0 &&",

@@ -85,6 +85,23 @@ static void transfer_with_peer(Trial *trial) {
   drop(trial, ctx, adr);
 }
 
+/* By the threads of a feed, in pieces, where the context has no stream of its own. */
+static void feed_from_peer(Trial *trial) {
+  umemVirtual *ctx = trial->ctx;
+  uintptr_t adr = block_of(trial, ctx, fed, 0), from = block_of(trial, trial->peer, fed, 7);
+  umemTransfer *started = NULL;
+  umem_set_threads(4);
+  bool good = STEP(trial, umem_start(trial->peer, from, ctx, adr, fed, NULL, &started));
+  while (!umemTransfer_poll(started)) usleep(10); /* who waits may copy himself */
+  if (good) good = STEP(trial, umemTransfer_wait(started));
+  umemTransfer_release(started);
+  umem_set_threads(2);
+  finish(trial);
+  if (good) require_filled(trial, ctx, adr, fed, 7);
+  drop(trial, trial->peer, from);
+  drop(trial, ctx, adr);
+}
+
 /* The way back as a transfer. */
 static bool list_out(Trial *trial, umemCopyItem const *items) {
   umemTransfer *started = NULL;
@@ -404,6 +421,7 @@ Scenario const cuda_scenarios[] = {
     {"list with pinned memory", list_with_peer, "cuda-host", scenarioPlain},
     {"list with a stream", list_with_peer, "cuda-async", scenarioPlain},
     {"transfer", transfer_with_peer, "cuda-async", scenarioPlain},
+    {"transfer in pieces", feed_from_peer, "file", scenarioIsLong},
     {"copy strided", copy_strided, NULL, scenarioPlain},
     {"copy narrow rows", copy_narrow, NULL, scenarioHasOtherWay},
     {"connect", connect_and_sync, NULL, scenarioPlain},

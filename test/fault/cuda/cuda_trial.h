@@ -58,6 +58,7 @@ enum {
    * when pinned. */
   large = umemStagingToHost,
   largest = umemStagingToDevice, /* goes through buffers both ways */
+  fed = 4 << 20,                 /* as a transfer, by threads that share pieces of it */
 };
 
 /* n bytes of seed, which is less than 16. */
