@@ -1,4 +1,5 @@
-/* failing_memory.h - memory of the library that fails when the test says so.
+/* failing_memory.h - memory of the library that fails when the test says so, in its thread: the
+ * library's workers allocate beside it.
  *
  * The program is linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc. */
 #pragma once
@@ -8,7 +9,7 @@
 
 #include "wrap.h"
 
-static struct {
+static _Thread_local struct {
   bool fails;             /* now, or after some more */
   unsigned passes, most;  /* allocations that still succeed, and of those after them that fail */
   unsigned calls, failed; /* allocations so far, and those of them that have failed */

@@ -10,7 +10,8 @@
   type __wrap_##name parameters;                                                                   \
   type __wrap_##name parameters
 
-/* The function returns failure where fails is true, and does its work otherwise. */
+/* The function returns failure where fails is true, and does its work otherwise. Workers of the
+ * library may ask, too: what fails reads belongs to one thread, or is atomic. */
 #define WRAP(fails, failure, type, name, parameters, arguments)                                    \
   WRAPPED(type, name, parameters) { return (fails) ? (failure) : __real_##name arguments; }
 

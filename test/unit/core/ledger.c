@@ -203,7 +203,7 @@ LEDGER_TEST(further_routes_are_summed_up) {
 
 /* ---- no memory ---- */
 
-static bool malloc_fails;
+static _Thread_local bool malloc_fails; /* workers allocate, too */
 
 WRAP(malloc_fails, NULL, void *, malloc, (size_t nbytes), (nbytes))
 

@@ -10,7 +10,7 @@
 
 /* ---- what the library allocates ---- */
 
-static bool refuses;
+static _Thread_local bool refuses;
 
 WRAP(refuses, NULL, void *, malloc, (size_t size), (size))
 
