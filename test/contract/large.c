@@ -19,9 +19,7 @@ static void check_far_offsets(umemVirtual *ctx, uintptr_t adr) {
     fill_bytes(bytes, piece, i);
     put(ctx, adr + offsets[i], bytes, piece);
   }
-  for (size_t i = 0; i < 4; i++) {
-    assert_filled(ctx, adr + offsets[i], piece, i);
-  }
+  for (size_t i = 0; i < 4; i++) assert_filled(ctx, adr + offsets[i], piece, i);
   assert_ok(umem_set(ctx, adr + 4 * giga + 10, 0xEE, 20));
   assert_filled(ctx, adr, piece, 0);
   fill_bytes(bytes, piece, 1);

@@ -124,9 +124,8 @@ SINGLE(calloc_checks_the_product) {
   size_t const half = (size_t)1 << 32;
   size_t const pairs[][2] = {{SIZE_MAX, 2},    {2, SIZE_MAX},         {half, half},
                              {half + 1, half}, {SIZE_MAX / 2 + 2, 2}, {SIZE_MAX / 3 + 2, 3}};
-  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
     expect_no_block(ctx, umem_calloc(ctx, pairs[i][0], pairs[i][1]), umemMemoryError);
-  }
 }
 
 SINGLE(free_ignores_null) {

@@ -361,10 +361,10 @@ static void move_some(Filler *filler, umemPoolPiece *gap, size_t page, umemPoolP
 static bool map_some(Filler *filler, umemPoolPiece *gap, size_t page, size_t count,
                      unsigned order) {
   umemPages const *methods = filler->core->sizes[order];
-  umemPoolSpace_set_order(filler->paging->place.space, page, count, order);
   size_t done = methods->map(filler->core->upstream, address_in(gap, filler->size, gap->done),
                              count * filler->size) /
                 filler->size;
+  umemPoolSpace_set_order(filler->paging->place.space, page, done, order);
   if (!order) umemPoolSpace_set_fresh(filler->paging->place.space, page, done);
   UMEM_DECIDED(umemDecisionMemory, filler->core->upstream,
                "a pool over %s takes %zu bytes of pages",

@@ -71,8 +71,7 @@ void umemPoolSpace_note_freed(umemPoolCore *core, uintptr_t adr, uint64_t units)
 bool umemPoolSpace_next_used(umemPoolCore const *core, umemPoolSpace const *space, uintptr_t *begin,
                              uintptr_t end, uintptr_t *used_end);
 
-/* Notes the order of pages that have no memory yet. Without the lock, by the one thread that
- * maps. */
+/* Notes the order of pages that no list has yet. Without the lock, by the one thread that maps. */
 void umemPoolSpace_set_order(umemPoolSpace *space, size_t first, size_t count, unsigned order);
 
 /* So many pages, rounded up to whole ones of this order. */
