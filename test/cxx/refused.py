@@ -10,8 +10,8 @@ the first line with an error matches, and there are at most 15 lines, as a user 
 
 Each program becomes a file. Most of the time goes to headers, so the files are compiled as one unit, each in a
 namespace of its own: once without the mistakes, which must compile, and then with all of them. A file for which there
-is no fitting error is compiled again by itself, after the headers, which GCC and Clang precompile. If the unit without
-the mistakes does not compile, each file is compiled by itself, without the mistake and with it.
+is no fitting error is compiled again by itself. GCC and Clang precompile the headers for all of this. If the unit
+without the mistakes does not compile, each file is compiled by itself, without the mistake and with it.
 
 Usage: refused.py UNIT TABLE... -- COMPILER [OPTION...]
 UNIT is the file to write; the programs get its suffix, in a folder beside it. A program with `#define UMEM_` is always
@@ -147,19 +147,19 @@ def complaint_alone(file, command, is_good=False, options=()):
     return None
 
 
-def refused_together(unit, files, command):
+def refused_together(unit, files, command, options):
     """Those of the files that are refused for their reasons in one unit; None if it does not compile without them.
 
     Some errors keep a compiler from looking for others, so what is refused is left out and the others tried again.
     Those that are refused at once are left to be compiled alone.
     """
     write_unit(unit, files)
-    if not compiled(command, unit)[0]:
+    if not compiled(command, unit, *options)[0]:
         return None
     left, found = [file for file in files if not is_at_once(file)], True
     while left and found:
         write_unit(unit, left)
-        errors = errors_by_file(compiled(command, unit, "-DREFUSED")[1], left)
+        errors = errors_by_file(compiled(command, unit, *options, "-DREFUSED")[1], left)
         found = [
             file
             for file in left
@@ -177,15 +177,14 @@ def main(unit, *arguments):
     os.makedirs(folder, exist_ok=True)
     files = [file for table in tables for file in programs_of(table, folder, suffix)]
     in_unit = [file for file in files if "#define UMEM_" not in read(file)]
-    refused = refused_together(unit, in_unit, command)
-    is_enough = refused is None or refused == {file for file in in_unit if not is_at_once(file)}
-    options = [] if is_enough else precompiled(unit, in_unit, command)
+    options = precompiled(unit, in_unit, command)
+    refused = refused_together(unit, in_unit, command, options)
     compiles, refused, complaints = refused is not None, refused or set(), []
     for file in files:
         complaint = None
         if file not in refused:
             is_good = file in in_unit and compiles
-            complaint = complaint_alone(file, command, is_good, options if is_good and not is_at_once(file) else [])
+            complaint = complaint_alone(file, command, is_good, options if is_good else [])
             if complaint and is_good and options:  # the includes of others may have made it longer, or be what it needs
                 complaint = complaint_alone(file, command)
         together = "together" if file in refused else "alone"
