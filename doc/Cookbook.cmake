@@ -1,7 +1,7 @@
 # The programs of the page cookbook: each examples/cookbook/NAME.cpp, which prints examples/cookbook/NAME.out.
 #
 # With the option UMEM_TEST_PCH they are compiled as one file and linked as one program, since the headers take longer
-# than the programs: each in a namespace of its own, its main renamed.
+# than the programs: each in a namespace of its own, its main renamed. So are most programs of examples/cxx.
 
 file(
   GLOB cookbook
@@ -64,18 +64,37 @@ function(umem_doc_cookbook_program target source)
   umem_doc_precompiled(${target})
 endfunction()
 
-# Writes the file output that holds all programs named after it, and runs the one that its first argument names. What
-# they include comes first, in no namespace. A main function may end without a return, other functions may not.
-function(umem_doc_write_cookbook output)
+# What programs use, and the header that it takes: where they are compiled together, the includes of one would serve
+# another.
+set(doc_headers
+    "std::(printf|fprintf|puts|fflush)|cstdio" "std::(cout|boolalpha)|iostream" "std::vector|vector"
+    "std::(string|to_string)[^_]|string" "std::(sort|min|unique)[^_]|algorithm" "std::(accumulate|iota)|numeric"
+    "std::(out_of_range|length_error)|stdexcept" "std::(sqrt|fabs|lround)|cmath" "std::strcpy|cstring"
+    "std::ofstream|fstream"
+)
+function(umem_doc_check_includes file program)
+  foreach(line IN LISTS doc_headers)
+    string(REGEX MATCH "^(.*)\\|([a-z]+)$" line "${line}")
+    if(program MATCHES "${CMAKE_MATCH_1}" AND NOT program MATCHES "#include <${CMAKE_MATCH_2}>")
+      message(SEND_ERROR "${file} includes no <${CMAKE_MATCH_2}>")
+    endif()
+  endforeach()
+endfunction()
+
+# Makes one program of the programs examples/PAGE/NAME.cpp for the names, and of each a test doc.PAGE.NAME. The first
+# argument says which of them runs. What they include comes first, in no namespace. A main function may end without a
+# return, other functions may not.
+function(umem_doc_together page)
   set(includes "#include <cstring>")
   set(programs "")
   set(calls "")
   foreach(name IN LISTS ARGN)
-    set(file "${CMAKE_CURRENT_SOURCE_DIR}/examples/cookbook/${name}.cpp")
+    set(file "${CMAKE_CURRENT_SOURCE_DIR}/examples/${page}/${name}.cpp")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(STRINGS "${file}" lines REGEX "^#include ")
     list(APPEND includes ${lines})
     file(READ "${file}" program)
+    umem_doc_check_includes("${file}" "${program}")
     string(REPLACE "int main() {" "void run() {" program "${program}")
     string(APPEND programs "namespace ${name}_ {\n#line 1 \"${file}\"\n${program}}\n")
     string(APPEND calls "  if (std::strcmp(arguments[1], \"${name}\") == 0) return ${name}_::run(), 0;\n")
@@ -83,15 +102,18 @@ function(umem_doc_write_cookbook output)
   list(REMOVE_DUPLICATES includes)
   list(JOIN includes "\n" includes)
   set(main "int main(int count, char **arguments) {\n  if (count != 2) return 2;\n${calls}  return 2;\n}\n")
-  file(GENERATE OUTPUT "${output}" CONTENT "${includes}\n${programs}${main}")
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/together_${page}.cpp")
+  file(GENERATE OUTPUT "${source}" CONTENT "${includes}\n${programs}${main}")
+  umem_doc_cookbook_program(doc_together_${page} "${source}")
+  foreach(name IN LISTS ARGN)
+    umem_doc_test(${page}.${name} doc_together_${page} examples/${page}/${name}.out examples/check ${name})
+  endforeach()
 endfunction()
 
 if(cxx_programs AND UMEM_TEST_PCH)
-  umem_doc_write_cookbook("${CMAKE_CURRENT_BINARY_DIR}/cookbook.cpp" ${cookbook})
-  umem_doc_cookbook_program(doc_cookbook "${CMAKE_CURRENT_BINARY_DIR}/cookbook.cpp")
-  foreach(name IN LISTS cookbook)
-    umem_doc_test(cookbook.${name} doc_cookbook examples/cookbook/${name}.out examples/check ${name})
-  endforeach()
+  umem_doc_together(cookbook ${cookbook})
+  get_property(together DIRECTORY PROPERTY doc_together)
+  umem_doc_together(cxx ${together})
 elseif(cxx_programs)
   foreach(name IN LISTS cookbook)
     umem_doc_cookbook_program(doc_cookbook_${name} examples/cookbook/${name}.cpp)
