@@ -417,7 +417,7 @@ Scenario const cuda_scenarios[] = {
     {"copy large", copy_large, NULL, scenarioIsLong},
     {"copy largest", copy_largest, NULL, scenarioIsLong},
     {"copy inside", copy_inside, NULL, scenarioPlain},
-    {"list", list_with_host, NULL, scenarioPlain},
+    {"list", list_with_host, NULL, scenarioIsLong},
     {"list with pinned memory", list_with_peer, "cuda-host", scenarioPlain},
     {"list with a stream", list_with_peer, "cuda-async", scenarioPlain},
     {"transfer", transfer_with_peer, "cuda-async", scenarioPlain},
