@@ -5,7 +5,6 @@ import re
 import sys
 import textwrap
 
-from breathe.parser import DoxygenCompoundParser
 from docutils import nodes
 
 _here = pathlib.Path(__file__).parent
@@ -16,7 +15,7 @@ project = "umem"
 copyright = "the umem developers"
 version = release = re.search(r'UMEM_VERSION "(.+)"', _config).group(1)
 
-extensions = ["breathe", "myst_parser", "pictures.directive", "snippets", "sources", "sphinx_copybutton", "sphinx_inline_tabs"]
+extensions = ["breathe", "quick_build", "myst_parser", "pictures.directive", "snippets", "sources", "sphinx_copybutton", "sphinx_inline_tabs"]
 exclude_patterns = ["examples"]
 myst_heading_anchors = 3
 source_suffix = {".rst": "restructuredtext"}
@@ -50,21 +49,6 @@ html_static_path = ["_static"]
 html_css_files = ["umem.css"]
 html_show_sphinx = False
 html_copy_source = False
-
-
-_parse = DoxygenCompoundParser.parse
-_parsed = {}
-
-
-def _parse_once(self, refid):
-    """For each name on a page Breathe asks for all files of Doxygen, and each time when they were written: a fifth
-    of the time of a build, in which they stay as they are."""
-    if refid not in _parsed:
-        _parsed[refid] = _parse(self, refid)
-    return _parsed[refid]
-
-
-DoxygenCompoundParser.parse = _parse_once
 
 
 def _tidy_code(app, doctree):

@@ -1,0 +1,94 @@
+"""Extension of Sphinx: what Breathe and Sphinx do again and again for the same result, half of the time of a build, they do
+once. The pages remain the same to the byte."""
+from breathe.finder.index import DoxygenTypeSubItemFinder
+from breathe.parser import DoxygenCompoundParser
+from sphinx import addnodes
+from sphinx.builders import html
+from sphinx.environment.adapters import toctree
+
+# ---- Breathe asks for all files of Doxygen for each name on a page, and each time when they were written ----
+
+_parse, _parsed = DoxygenCompoundParser.parse, {}
+
+
+def _parse_once(self, refid):
+    if refid not in _parsed:
+        _parsed[refid] = _parse(self, refid)
+    return _parsed[refid]
+
+
+# ---- For each name it compares all members of all files: those that can match have the name ----
+
+
+def _words(part):
+    """The strings that a filter of Breathe compares with: a name, and kinds of things."""
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, (list, tuple)):
+        for one in part:
+            yield from _words(one)
+    else:
+        yield from _words(list(getattr(part, "__dict__", {}).values()))
+
+
+def _compounds_by_name(index):
+    """{name: the parts of Doxygen's index that have it, or a member of this name}"""
+    found = {}
+    for compound in index.get_compound():
+        for name in {compound.get_name(), *(member.get_name() for member in compound.get_member())}:
+            found.setdefault(name, []).append(compound)
+    return found
+
+
+def _filter_by_name(self, ancestors, filter_, matches):
+    index = self.data_object
+    if not hasattr(index, "umem_by_name"):
+        index.umem_by_name = _compounds_by_name(index)
+    found = {id(one) for word in _words(filter_) for one in index.umem_by_name.get(word, ())}
+    for compound in index.get_compound():
+        if not found or id(compound) in found:
+            self.item_finder_factory.create_finder(compound).filter_([index, *ancestors], filter_, matches)
+
+
+# ---- For the sidebar of each page Sphinx copies the contents of all pages, of which only the titles are shown ----
+
+_global_toctree, _entry = html.global_toctree_for_doc, toctree._toctree_standard_entry
+_titles = None  # of pages, while the sidebar is made: {page: its contents without what is below the title}
+_known_titles = {}
+
+
+def _sidebar(*arguments, titles_only=False, **options):
+    global _titles
+    _titles = _known_titles if titles_only else None
+    try:
+        return _global_toctree(*arguments, titles_only=titles_only, **options)
+    finally:
+        _titles = None
+
+
+def _titles_of(contents):
+    titles = contents.deepcopy()
+    for entry in titles.children:
+        if len(entry) > 1 and not isinstance(entry, addnodes.only):
+            pages = list(entry.findall(addnodes.toctree))
+            if pages:
+                entry[1][:] = pages
+            else:
+                entry.pop(1)
+    return titles
+
+
+def _short_entry(title, ref, maxdepth, toc, *others):
+    if _titles is not None:
+        if ref not in _titles:
+            _titles[ref] = _titles_of(toc)
+        toc = _titles[ref]
+    return _entry(title, ref, maxdepth, toc, *others)
+
+
+def setup(app):
+    DoxygenCompoundParser.parse = _parse_once
+    DoxygenTypeSubItemFinder.filter_ = _filter_by_name
+    html.global_toctree_for_doc = _sidebar
+    toctree._toctree_standard_entry = _short_entry
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
