@@ -2,13 +2,13 @@
  * Python and C++" (Yung-Yu Chen, PyCon Taiwan 2023): u(1, y) = sin(pi y), 0 on the other sides,
  * until no point changes by 1e-5.
  *
- *     laplace [NX]
+ *     laplace [NX [LARGE]]
  *
  * Prints the steps that NX points in each direction take (51 of them: 2097), then how fast sweeps
- * over a large grid are, which also find the largest change. Compiled by nvcc (laplace.cu) it does
- * both on the GPU, too: only the context differs.
+ * over a grid of LARGE (2048) points in each are, which also find the largest change. Compiled by
+ * nvcc (laplace.cu) it does both on the GPU, too: only the context differs.
  *
- * Exit code: 0; 1 when a call failed or NX is too small. */
+ * Exit code: 0; 1 when a call failed or NX or LARGE is too small. */
 #include "jacobi.hpp"
 
 #include <algorithm>
@@ -102,13 +102,14 @@ static void measure(umem::Context const &context, umem::index_t nx, umem::index_
 
 int main(int argc, char **argv) {
   umem::index_t const nx = argc > 1 ? std::atol(argv[1]) : 51;
-  if (nx < 3) {
-    std::fprintf(stderr, "usage: laplace [NX], with at least 3 points\n");
+  umem::index_t const large = argc > 2 ? std::atol(argv[2]) : 2048;
+  if (nx < 3 || large < 3) {
+    std::fprintf(stderr, "usage: laplace [NX [LARGE]], with at least 3 points\n");
     return 1;
   }
   try {
     solve(umem::Host(), nx);
-    measure(umem::Host(), 2048, 2048);
+    measure(umem::Host(), large, large);
 #if defined(__CUDACC__)
     try {
       solve(umem::Cuda(), nx);
