@@ -618,7 +618,7 @@ build_driver_double() {
 # For the Python of the environment $1. The build folder $2 stays for the next time.
 install_package() {
   local environment=$1 options=(-C build-dir="$2" -C cmake.build-type=Debug
-    -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.UMEM_WERROR=ON)
+    -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0 -C cmake.define.UMEM_WERROR=ON)
   PATH=$environment/bin:$PATH CMAKE_BUILD_PARALLEL_LEVEL=$jobs \
     "$environment/bin/python" -m pip install --disable-pip-version-check --no-build-isolation --no-deps \
     --force-reinstall "${options[@]}" .
