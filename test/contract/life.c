@@ -39,6 +39,16 @@ SINGLE_WITH(blocks_end_with_their_context, backendChecksFrees) {
   if (!lasts(place)) expect_failure(ctx, umemIOError); /* bytes were not written */
 }
 
+/* Of no bytes, or zero as they are: a file and an object in a bucket are made as they are. */
+SINGLE(blocks_that_need_no_bytes_end_with_their_context) {
+  uintptr_t blocks[] = {new_block(ctx, 0), umem_calloc(ctx, 0, 8), umem_calloc(ctx, 100, 10)};
+  uintptr_t aligned = umem_aligned_alloc(ctx, 64, 0);
+  assert_block(ctx, aligned);
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) umem_free(ctx, blocks[i]);
+  umem_aligned_free(ctx, aligned);
+  DESTRUCT(ctx, ctx);
+}
+
 PAIR(one_memory_is_one_device) {
   char const *a = src->row->memory, *b = dst->row->memory;
   assert_int_equal(umem_is_same_device(src->ctx, dst->ctx), a && b && !strcmp(a, b));

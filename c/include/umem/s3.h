@@ -20,9 +20,11 @@
  *
  * The object appears, or takes the place of an older one, when it is complete, in one step:
  * - umem_flush completes it: it sends what is left, with zeros for bytes that nothing has written.
- *   Afterwards no block can be allocated and no byte written. 
+ *   Afterwards no block can be allocated and no byte written.
  * - umem_dtor completes it if nothing has failed on the context since it was constructed, and all
- *   bytes of all blocks were written, those of freed ones, too. Otherwise it ends the upload,
+ *   bytes of all blocks were written, those of freed ones, too. Blocks of umem_calloc need not be
+ *   written: they are zero; and neither need blocks of one byte, as a request for 0 bytes makes
+ *   them. Otherwise it ends the upload,
  *   leaves an older object as it was, and records umemIOError with the reason. After
  *   umemS3_abandon there is nothing to make, and it records nothing.
  * Without a block the object is empty, as a file that was opened for writing.

@@ -116,7 +116,7 @@ static Writer *writer_of(umemVirtual *ctx) { return ((umemS3 *)ctx)->impl; }
 static umemS3Upload *upload_of(umemVirtual *ctx) { return writer_of(ctx)->upload; }
 
 static uintptr_t writer_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  return (uintptr_t)umemS3Upload_alloc(upload_of(ctx), size, alignment);
+  return (uintptr_t)umemS3Upload_alloc(upload_of(ctx), size, alignment, false);
 }
 
 static uintptr_t writer_alloc(umemVirtual *ctx, size_t nbytes) {
@@ -125,7 +125,7 @@ static uintptr_t writer_alloc(umemVirtual *ctx, size_t nbytes) {
 
 /* What nothing writes is zero. */
 static uintptr_t writer_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  return writer_alloc(ctx, nmemb * size);
+  return (uintptr_t)umemS3Upload_alloc(upload_of(ctx), nmemb * size, umemUrlGranule, true);
 }
 
 static void writer_free(umemVirtual *ctx, uintptr_t adr) { umemS3Upload_free(upload_of(ctx), adr); }

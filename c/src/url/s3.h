@@ -47,6 +47,10 @@ typedef struct umemS3Requests {
   char mark[33];                 /* drawn for it: metadata of the object, by which it is known */
 } umemS3Requests;
 
+typedef struct umemS3Zeros {
+  uint64_t start, size; /* of a block that need not be written */
+} umemS3Zeros;
+
 typedef struct umemS3Part {
   uint64_t needed;           /* bytes of blocks in it */
   char etag[umemS3EtagSize]; /* of the server, when it is sent; else "" */
@@ -114,6 +118,8 @@ typedef struct umemS3Parts {
   unsigned buffer_count;
   umemS3Part *parts; /* once the size of parts is chosen: all that have blocks */
   unsigned room;
+  umemS3Zeros *zeros; /* owned */
+  size_t zero_count, zero_room;
 } umemS3Parts;
 
 /* False without memory. umemS3Parts_end is right in both cases. */
@@ -132,7 +138,7 @@ bool umemS3Parts_is_sent(umemS3Parts const *self, unsigned part);
 bool umemS3Parts_is_closed(umemS3Parts const *self, unsigned part);
 /* Whether the buffer has all that will be written to its part, which may be sent. */
 bool umemS3Parts_is_ready(umemS3Parts const *self, umemS3Buffer const *buffer);
-/* Bytes of blocks that nothing has written. */
+/* Bytes of blocks that nothing has written, though they are not zero by themselves. */
 uint64_t umemS3Parts_missing(umemS3Parts const *self);
 
 /* The buffer of a part; NULL: none. */
@@ -141,8 +147,9 @@ umemS3Buffer *umemS3Parts_buffer_of(umemS3Parts const *self, unsigned part);
  * *full: if no buffer is free. */
 umemS3Buffer *umemS3Parts_take(umemS3Parts *self, unsigned part, void const *lent, bool *full);
 
-/* UINT64_MAX with a status. */
-uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment);
+/* zero: it need not be written, and neither need a block of one byte, which a request for none
+ * makes. UINT64_MAX with a status. */
+uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment, bool zero);
 /* The block that begins at offset, or has it. False for one that was freed. */
 bool umemS3Parts_find(umemS3Parts *self, uint64_t offset, umemRangeItem *block);
 /* False, with a status, if no live block begins there, or has all of these bytes. */
@@ -169,8 +176,8 @@ void umemS3Upload_destroy(umemS3Upload *upload);
 
 /* ---- blocks: placed as those of a file; the bytes of a freed one are not used again ---- */
 
-/* UINT64_MAX after a failure. */
-uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment);
+/* zero: see umemS3Parts_alloc. UINT64_MAX after a failure. */
+uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment, bool zero);
 bool umemS3Upload_free(umemS3Upload *upload, uint64_t offset);
 
 /* The size of the live block that begins at offset; 0 with a status. */

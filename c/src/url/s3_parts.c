@@ -53,12 +53,29 @@ bool umemS3Parts_is_ready(umemS3Parts const *self, umemS3Buffer const *buffer) {
          buffer->covered == self->parts[buffer->part].needed;
 }
 
+static uint64_t count_marks(umemS3Buffer const *buffer, uint64_t from, uint64_t size);
+
+/* Bytes of a block that nothing has written, in parts that are not over. */
+static uint64_t count_unwritten(umemS3Parts const *self, umemS3Zeros block) {
+  uint64_t unwritten = 0;
+  for (uint64_t piece; block.size; block.start += piece, block.size -= piece) {
+    unsigned part = (unsigned)(block.start / self->size);
+    umemS3Buffer const *buffer = umemS3Parts_buffer_of(self, part);
+    uint64_t at = block.start % self->size;
+    piece = umem_lesser(self->size - at, block.size);
+    if (!is_over(self, part)) unwritten += piece - (buffer ? count_marks(buffer, at, piece) : 0);
+  }
+  return unwritten;
+}
+
 uint64_t umemS3Parts_missing(umemS3Parts const *self) {
   uint64_t missing = 0;
   for (unsigned part = 0; part < umemS3Parts_count(self); part++) {
     umemS3Buffer const *buffer = umemS3Parts_buffer_of(self, part);
     if (!is_over(self, part)) missing += self->parts[part].needed - (buffer ? buffer->covered : 0);
   }
+  for (size_t i = 0; missing && i < self->zero_count; i++)
+    missing -= count_unwritten(self, self->zeros[i]);
   return missing;
 }
 
@@ -124,7 +141,20 @@ static uint64_t find_place(umemS3Parts *self, uint64_t size, uint64_t alignment)
   }
 }
 
-uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment) {
+/* There is room for one more. */
+static bool reserve_zeros(umemS3Parts *self) {
+  if (self->zero_count < self->zero_room) return true;
+  size_t room = 2 * self->zero_room + 16;
+  umemS3Zeros *more = realloc(self->zeros, room * sizeof *more);
+  if (!more) return UMEM_FAIL(self->ctx, umemMemoryError, "no memory for the table of blocks");
+  self->zeros = more;
+  self->zero_room = room;
+  return true;
+}
+
+uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment, bool zero) {
+  bool may_lack = zero || size == 1;
+  if (may_lack && !reserve_zeros(self)) return UINT64_MAX;
   uint64_t start = find_place(self, size, alignment);
   if (start == UMEM_RANGE_NONE) {
     umemVirtual_fail(self->ctx, umemMemoryError, "no room for %" PRIu64 " bytes in %s", size,
@@ -137,6 +167,7 @@ uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment)
   }
   self->end = umem_greater(self->end, start + size);
   if (self->parts) count_block(self, start, size);
+  if (may_lack) self->zeros[self->zero_count++] = (umemS3Zeros){start, size};
   return start;
 }
 
@@ -161,15 +192,28 @@ bool umemS3Parts_is_inside(umemS3Parts *self, uint64_t offset, size_t size) {
 
 /* ==== buffers ==== */
 
+/* The bits of a word of marks for [*at, end), or as many as it has, which *at passes. */
+static uint64_t bits_from(uint64_t *at, uint64_t end) {
+  uint64_t bit = *at % 64, count = umem_lesser(64 - bit, end - *at);
+  *at += count;
+  return (count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << bit;
+}
+
+static uint64_t count_marks(umemS3Buffer const *buffer, uint64_t from, uint64_t size) {
+  uint64_t marks = 0;
+  for (uint64_t at = from, end = from + size; at < end;) {
+    uint64_t word = buffer->marks[at / 64];
+    marks += (uint64_t)__builtin_popcountll(bits_from(&at, end) & word);
+  }
+  return marks;
+}
+
 /* Marks [from, from + size), and counts those that were not. */
 void umemS3Buffer_mark(umemS3Buffer *buffer, uint64_t from, uint64_t size) {
+  buffer->covered += size - count_marks(buffer, from, size);
   for (uint64_t at = from, end = from + size; at < end;) {
-    uint64_t bit = at % 64, count = umem_lesser(64 - bit, end - at);
-    uint64_t bits = (count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << count) - 1) << bit;
     uint64_t *word = &buffer->marks[at / 64];
-    buffer->covered += (uint64_t)__builtin_popcountll(bits & ~*word);
-    *word |= bits;
-    at += count;
+    *word |= bits_from(&at, end);
   }
 }
 
@@ -242,4 +286,5 @@ void umemS3Parts_end(umemS3Parts *self) {
   umemRange_destroy(self->range);
   free(self->buffers);
   free(self->parts);
+  free(self->zeros);
 }

@@ -342,7 +342,7 @@ void umemS3Upload_destroy(umemS3Upload *upload) {
 
 /* ---- blocks ---- */
 
-uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment) {
+uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignment, bool zero) {
   WITH_LOCK(upload);
   if (!is_usable(upload)) return UINT64_MAX;
   if (upload->closed) {
@@ -350,7 +350,7 @@ uint64_t umemS3Upload_alloc(umemS3Upload *upload, uint64_t size, uint64_t alignm
                      "a flush of %s has begun: it can have no further block", upload->parts.label);
     return UINT64_MAX;
   }
-  uint64_t start = umemS3Parts_alloc(&upload->parts, size, alignment);
+  uint64_t start = umemS3Parts_alloc(&upload->parts, size, alignment, zero);
   for (unsigned i = 0; start != UINT64_MAX && i < upload->parts.buffer_count; i++)
     queue_if_ready(upload, &upload->parts.buffers[i]);
   return start;

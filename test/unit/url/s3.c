@@ -193,6 +193,34 @@ TEST(a_short_object_is_one_request) {
   assert_int_equal(bucket->s3.puts, 1);
 }
 
+/* Those of umem_calloc, in parts that nothing is written to, too, and those of no bytes. */
+TEST(zeros_need_not_be_written) {
+  size_t const size = 2 * part_size;
+  if (!open_writer("w")) return;
+  SCOPED(free_bytes) unsigned char *wanted = calloc(size + 33, 1);
+  assert_int_equal(umem_calloc(&place, size, 1), 0);
+  assert_int_equal(umem_alloc(&place, 0), size);
+  assert_int_equal(umem_alloc(&place, 1), size + 16);
+  assert_int_equal(umem_aligned_alloc(&place, 32, 0), size + 32);
+  memset(wanted + part_size - 3, 7, 10);
+  wanted[size + 16] = 5;
+  assert_int_equal(umem_set(&place, part_size - 3, 7, 10), umemOK);
+  assert_int_equal(umem_set(&place, size + 16, 5, 1), umemOK);
+  end_with_object(wanted, size + 33);
+}
+
+/* What else was not written counts as missing beside them. */
+TEST(zeros_that_were_written_stand_for_no_others) {
+  if (!open_writer("w")) return;
+  assert_int_equal(umem_calloc(&place, 100, 1), 0);
+  uintptr_t other = umem_alloc(&place, 100);
+  assert_int_equal(umem_set(&place, 0, 1, 100), umemOK);
+  assert_int_equal(umem_set(&place, other, 1, 90), umemOK);
+  assert_int_equal(end(), umemIOError);
+  assert_non_null(strstr(umem_thread_message(), ": 10 of its"));
+  assert_null(bucket->s3.object);
+}
+
 /* But what was not opened, because a layer over it was refused, leaves an older one alone. */
 TEST(an_object_without_a_block_is_empty) {
   if (!open_writer("w")) return;
@@ -342,7 +370,7 @@ TEST(a_part_is_sent_again) {
 
 TEST(unwritten_bytes_make_no_object) {
   if (!open_writer("w")) return;
-  assert_int_equal(umem_calloc(&place, 3 * part_size, 1), 0);
+  assert_int_equal(umem_alloc(&place, 3 * part_size), 0);
   assert_int_equal(umem_set(&place, 0, 1, 2 * part_size), umemOK);
   assert_int_equal(end(), umemIOError);
   assert_non_null(

@@ -53,8 +53,8 @@ TEST_CASE(parts_and_the_gaps_between_blocks) {
   umemHost_ctor(&host);
   umemS3Parts parts = {.ctx = (umemVirtual *)&host, .label = "x", .size = size};
   assert_true(umemS3Parts_init(&parts, 2));
-  assert_int_equal(umemS3Parts_alloc(&parts, size - 100, 1), 0);
-  assert_int_equal(umemS3Parts_alloc(&parts, 100, size), size);
+  assert_int_equal(umemS3Parts_alloc(&parts, size - 100, 1, false), 0);
+  assert_int_equal(umemS3Parts_alloc(&parts, 100, size, false), size);
   assert_true(umemS3Parts_choose_size(&parts));
   assert_int_equal(umemS3Parts_missing(&parts), size);
   umemS3Buffer *buffer = umemS3Parts_take(&parts, 0, NULL, &full);
@@ -72,16 +72,16 @@ TEST_CASE(parts_and_the_gaps_between_blocks) {
   assert_int_equal(umemS3Parts_missing(&parts), 0);
   assert_null(umemS3Parts_take(&parts, 2, NULL, &full));
   assert_true(full);
-  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size - 96);
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1, false), size - 96);
   assert_int_equal(umemS3Parts_missing(&parts), 16);
   assert_false(umemS3Parts_is_ready(&parts, buffer));
   umemS3Buffer_mark(buffer, size - 96, 16);
   assert_true(umemS3Parts_is_ready(&parts, buffer));
   buffer->state = umemS3BufferQueued;
-  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size + 112); /* not in what is queued */
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1, false), size + 112); /* not in what is queued */
   umemS3Buffer_set_free(buffer);
   strcpy(parts.parts[0].etag, "\"1\"");
-  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1), size + 128); /* nor in what is sent */
+  assert_int_equal(umemS3Parts_alloc(&parts, 16, 1, false), size + 128); /* nor in what is sent */
   assert_null(umemS3Parts_take(&parts, 0, NULL, &full));
   assert_false(full);
   assert_int_equal(umem_thread_status(), umemNotSupportedError);
