@@ -19,6 +19,10 @@ def cxx(file, old, new, what, first, **more):
     return Mutant("cxx/include/umem/" + file, old, new, what, tuple("cxx." + name for name in first), **more)
 
 
+def formats(file, old, new, what):
+    return Mutant("formats/src/" + file, old, new, what, ("formats.archive", "formats.in_cxx"))
+
+
 def mpi(file, old, new, what, first):
     return Mutant("mpi/" + file, old, new, what, tuple("mpich." + name for name in first), "mpi")
 

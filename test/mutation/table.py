@@ -7,6 +7,7 @@ wrong errno.
 from mutant import c, cxx
 from table_core import CORE_MUTANTS
 from table_cxx import CXX_MUTANTS
+from table_formats import FORMAT_MUTANTS
 from table_places import PLACE_MUTANTS
 
 MUTANTS = CORE_MUTANTS + PLACE_MUTANTS + [
@@ -318,4 +319,4 @@ MUTANTS = CORE_MUTANTS + PLACE_MUTANTS + [
       "clears the ledger without the lock", first=("unit.ledger",), preset="tsan"),
     c("core/plan.c", "  if (turn) pthread_mutex_lock(turn);\n", "",
       "unlocks what it has not locked", preset="tsan"),
-] + CXX_MUTANTS
+] + CXX_MUTANTS + FORMAT_MUTANTS

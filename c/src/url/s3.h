@@ -9,6 +9,7 @@
 #include <umem/s3.h>
 
 #include "base/range.h"
+#include "base/table.h"
 #include "url/url_fetch.h"
 
 /* ==== from options, variables of the environment and AWS's files ==== */
@@ -46,10 +47,6 @@ typedef struct umemS3Requests {
   char id[3 * umemS3IdMost + 1]; /* of a multipart upload, as in a URL; "": none */
   char mark[33];                 /* drawn for it: metadata of the object, by which it is known */
 } umemS3Requests;
-
-typedef struct umemS3Zeros {
-  uint64_t start, size; /* of a block that need not be written */
-} umemS3Zeros;
 
 typedef struct umemS3Part {
   uint64_t needed;           /* bytes of blocks in it */
@@ -118,8 +115,7 @@ typedef struct umemS3Parts {
   unsigned buffer_count;
   umemS3Part *parts; /* once the size of parts is chosen: all that have blocks */
   unsigned room;
-  umemS3Zeros *zeros; /* owned */
-  size_t zero_count, zero_room;
+  umemTable zeros; /* start and size of blocks that need not be written */
 } umemS3Parts;
 
 /* False without memory. umemS3Parts_end is right in both cases. */

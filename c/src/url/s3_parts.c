@@ -56,13 +56,13 @@ bool umemS3Parts_is_ready(umemS3Parts const *self, umemS3Buffer const *buffer) {
 static uint64_t count_marks(umemS3Buffer const *buffer, uint64_t from, uint64_t size);
 
 /* Bytes of a block that nothing has written, in parts that are not over. */
-static uint64_t count_unwritten(umemS3Parts const *self, umemS3Zeros block) {
+static uint64_t count_unwritten(umemS3Parts const *self, uint64_t start, uint64_t size) {
   uint64_t unwritten = 0;
-  for (uint64_t piece; block.size; block.start += piece, block.size -= piece) {
-    unsigned part = (unsigned)(block.start / self->size);
+  for (uint64_t piece; size; start += piece, size -= piece) {
+    unsigned part = (unsigned)(start / self->size);
     umemS3Buffer const *buffer = umemS3Parts_buffer_of(self, part);
-    uint64_t at = block.start % self->size;
-    piece = umem_lesser(self->size - at, block.size);
+    uint64_t at = start % self->size;
+    piece = umem_lesser(self->size - at, size);
     if (!is_over(self, part)) unwritten += piece - (buffer ? count_marks(buffer, at, piece) : 0);
   }
   return unwritten;
@@ -74,8 +74,9 @@ uint64_t umemS3Parts_missing(umemS3Parts const *self) {
     umemS3Buffer const *buffer = umemS3Parts_buffer_of(self, part);
     if (!is_over(self, part)) missing += self->parts[part].needed - (buffer ? buffer->covered : 0);
   }
-  for (size_t i = 0; missing && i < self->zero_count; i++)
-    missing -= count_unwritten(self, self->zeros[i]);
+  umemTableCell const *cell;
+  for (size_t from = 0; missing && (cell = umemTable_next(&self->zeros, &from)) != NULL; from++)
+    missing -= count_unwritten(self, umemTable_key(cell), cell->value);
   return missing;
 }
 
@@ -141,33 +142,24 @@ static uint64_t find_place(umemS3Parts *self, uint64_t size, uint64_t alignment)
   }
 }
 
-/* There is room for one more. */
-static bool reserve_zeros(umemS3Parts *self) {
-  if (self->zero_count < self->zero_room) return true;
-  size_t room = 2 * self->zero_room + 16;
-  umemS3Zeros *more = realloc(self->zeros, room * sizeof *more);
-  if (!more) return UMEM_FAIL(self->ctx, umemMemoryError, "no memory for the table of blocks");
-  self->zeros = more;
-  self->zero_room = room;
-  return true;
+static bool note_zeros(umemS3Parts *self, uint64_t start, uint64_t size) {
+  return umemTable_insert(&self->zeros, start, size) ||
+         UMEM_FAIL(self->ctx, umemMemoryError, "no memory for the table of blocks");
 }
 
 uint64_t umemS3Parts_alloc(umemS3Parts *self, uint64_t size, uint64_t alignment, bool zero) {
-  bool may_lack = zero || size == 1;
-  if (may_lack && !reserve_zeros(self)) return UINT64_MAX;
   uint64_t start = find_place(self, size, alignment);
   if (start == UMEM_RANGE_NONE) {
     umemVirtual_fail(self->ctx, umemMemoryError, "no room for %" PRIu64 " bytes in %s", size,
                      self->label);
     return UINT64_MAX;
   }
-  if (!has_room(self, start + size)) {
+  if (!has_room(self, start + size) || ((zero || size == 1) && !note_zeros(self, start, size))) {
     umemRange_free(self->range, start);
     return UINT64_MAX;
   }
   self->end = umem_greater(self->end, start + size);
   if (self->parts) count_block(self, start, size);
-  if (may_lack) self->zeros[self->zero_count++] = (umemS3Zeros){start, size};
   return start;
 }
 
@@ -286,5 +278,5 @@ void umemS3Parts_end(umemS3Parts *self) {
   umemRange_destroy(self->range);
   free(self->buffers);
   free(self->parts);
-  free(self->zeros);
+  umemTable_clear(&self->zeros);
 }

@@ -103,6 +103,26 @@ TEST(items_may_be_far_apart) {
   for (size_t i = 0; i < 100; i++) assert_memory_equal(bytes + i * 8, found + (99 - i) * 8, 8);
 }
 
+/* More than a window has, so that the destination is halved, and then both sides are. */
+TEST(rows_may_be_far_apart) {
+  enum { rows = 40, columns = 10 };
+  static unsigned char bytes[rows * columns * 8], found[sizeof bytes];
+  size_t const size = 4 * GiB, extents[] = {rows, columns};
+  ptrdiff_t const far[] = {(ptrdiff_t)(100 * MiB) + 40, 400};
+  umemLayout const into = {sizeof into, 8, 2, extents, NULL, far};
+  umemLayout const within = {sizeof within, 8, 2, extents, far, far};
+  umemLayout const out = {sizeof out, 8, 2, extents, far, NULL};
+  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
+  open_sparse(&any, "w+");
+  uint64_t packed = alloc(&any, sizeof bytes), one = alloc(&any, size), other = alloc(&any, size);
+  assert_true(packed != none && one != none && other != none);
+  put(&any, packed, bytes, sizeof bytes);
+  assert_ok(umem_copy_strided(&any, at(&any, packed), &any, at(&any, one), &into));
+  assert_ok(umem_copy_strided(&any, at(&any, one), &any, at(&any, other), &within));
+  assert_ok(umem_copy_strided(&any, at(&any, other), &host, (uintptr_t)found, &out));
+  assert_memory_equal(bytes, found, sizeof bytes);
+}
+
 /* ---- what may not be touched ---- */
 
 TEST(bytes_between_items_stay) {
