@@ -30,8 +30,16 @@ typedef struct Plan {
   unsigned seed;
 } Plan;
 
-/* For all threads. The plan is written before armed is set, and read after it was seen set. */
-static Plan plan;
+/* For all threads. A worker may read the plan while the test writes the next one: each part is
+ * atomic, and the test arms a plan when all of it is written. */
+static struct {
+  _Atomic Mode mode;
+  _Atomic InjectCall call;
+  atomic_ulong nth;
+  atomic_int error;
+  atomic_bool lasting;
+  atomic_uint seed;
+} plan;
 static atomic_bool armed;
 static atomic_ulong calls[inject_call_count];
 static atomic_ulong delivered;
@@ -39,8 +47,8 @@ static atomic_ulong interruptible; /* calls seen by a storm */
 static atomic_ulong transfers;     /* reads and writes seen by short transfers */
 
 static struct {
-  InjectCall call;
-  int error;
+  _Atomic InjectCall call;
+  atomic_int error;
 } lacking;
 
 static _Atomic uint64_t free_space = UINT64_MAX, longest_reserve = UINT64_MAX;
@@ -70,7 +78,12 @@ char const *inject_call_name(InjectCall call) {
 
 static void arm(Plan const *next) {
   atomic_store(&armed, false);
-  plan = *next;
+  plan.mode = next->mode;
+  plan.call = next->call;
+  plan.nth = next->nth;
+  plan.error = next->error;
+  plan.lasting = next->lasting;
+  plan.seed = next->seed;
   for (int i = 0; i < inject_call_count; i++) atomic_store(&calls[i], 0);
   atomic_store(&delivered, 0);
   atomic_store(&interruptible, 0);
@@ -164,9 +177,10 @@ static int struck(InjectCall call) {
   if (error || !atomic_load(&armed)) return error;
   unsigned long count = atomic_fetch_add(&calls[call], 1) + 1;
   if (lacking.error && lacking.call == call) return lacking.error;
-  if (is_due(&plan, call, count))
-    error = plan.error;
-  else if (plan.mode == modeStorm && can_be_interrupted(call) &&
+  Plan now = {plan.mode, plan.call, plan.nth, plan.error, plan.lasting, plan.seed};
+  if (is_due(&now, call, count))
+    error = now.error;
+  else if (now.mode == modeStorm && can_be_interrupted(call) &&
            atomic_fetch_add(&interruptible, 1) % 4 != 3)
     error = EINTR;
   if (error) atomic_fetch_add(&delivered, 1);

@@ -4,6 +4,8 @@
  * half object is there, and no part.
  *
  * Linked with --wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=umem_thread_start. */
+#include <stdatomic.h>
+
 #include "failures.h"
 #include "url/url_curl.h"
 #include "url_bucket.h"
@@ -13,23 +15,21 @@ enum { short_size = 300000, object_size = 17 << 20 };
 
 static unsigned char object[object_size], got[object_size];
 static umemCurl real, failing;
-static unsigned long calls, nth; /* nth 0: none fails */
-static long easies, multis, lists, urls;
-static long patience = 1000; /* ms until a body is sent without the server's permission */
+static atomic_ulong calls, nth; /* nth 0: none fails */
+static atomic_long easies, multis, lists, urls;
+static atomic_long patience = 1000; /* ms until a body is sent without the server's permission */
 
 /* Senders of an upload count, too. */
-static bool fails_now(void) { return __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED) == nth; }
-static void count(long *number, bool is) {
-  if (is) __atomic_add_fetch(number, 1, __ATOMIC_RELAXED);
-}
-static void discount(long *number) { __atomic_sub_fetch(number, 1, __ATOMIC_RELAXED); }
+static bool fails_now(void) { return atomic_fetch_add(&calls, 1) + 1 == nth; }
+static void count(atomic_long *number, bool is) { atomic_fetch_add(number, is); }
+static void discount(atomic_long *number) { atomic_fetch_sub(number, 1); }
 
 /* Of all threads but those of the server. */
-static unsigned long allocations, failing_one, starts, failing_start;
+static atomic_ulong allocations, failing_one, starts, failing_start;
 static _Thread_local bool is_server;
 
-static bool is_nth(unsigned long *number, unsigned long which) {
-  return !is_server && __atomic_add_fetch(number, 1, __ATOMIC_RELAXED) == which;
+static bool is_nth(atomic_ulong *number, unsigned long which) {
+  return !is_server && atomic_fetch_add(number, 1) + 1 == which;
 }
 static bool is_out_of_memory(void) { return is_nth(&allocations, failing_one); }
 
@@ -64,7 +64,7 @@ static int easy_setopt(void *easy, int option, ...) {
     code = real.easy_setopt(easy, option, va_arg(arguments, void *));
   else if (!fails) {
     long value = va_arg(arguments, long);
-    if (option == umemCurlOptExpectMs) __atomic_store_n(&patience, value, __ATOMIC_RELAXED);
+    if (option == umemCurlOptExpectMs) atomic_store(&patience, value);
     code = real.easy_setopt(easy, option, value);
   }
   va_end(arguments);
@@ -269,7 +269,7 @@ static void expect_outcome(Outcome wanted, umemStatusType status, unsigned long 
 
 /* Runs with the first, the second, ... of what *number counts failing, until there are no more.
  * Returns how many have failed. */
-static unsigned fail_each(unsigned long *number, unsigned long *which, UrlBucket *bucket, Run *run,
+static unsigned fail_each(atomic_ulong *number, atomic_ulong *which, UrlBucket *bucket, Run *run,
                           Outcome wanted) {
   umemHost host;
   unsigned failed = 0;
@@ -283,7 +283,7 @@ static unsigned fail_each(unsigned long *number, unsigned long *which, UrlBucket
     *number = 0;
     *which = at;
     umemStatusType status = run(server, &host);
-    bool met = __atomic_load_n(number, __ATOMIC_RELAXED) >= at;
+    bool met = *number >= at;
     *which = 0;
     expect_nothing_left();
     url_server_stop(server);

@@ -3,6 +3,8 @@
  *
  * Linked with -Wl,--wrap=clock_gettime. */
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "settings.h"
 #include "workers.h"
@@ -13,11 +15,11 @@ enum {
   ahead_most = 1000
 }; /* ns; more than the clock needs, for a rate that the system changes */
 
-static unsigned long calls; /* of clock_gettime; atomic */
-static bool slow;           /* it takes much longer than it should */
+static atomic_ulong calls; /* of clock_gettime */
+static atomic_bool slow;   /* it takes much longer than it should */
 
 WRAPPED(int, clock_gettime, (clockid_t clock, struct timespec *t)) {
-  __atomic_add_fetch(&calls, 1, __ATOMIC_RELAXED);
+  atomic_fetch_add(&calls, 1);
   int result = __real_clock_gettime(clock, t);
   if (slow) usleep(20);
   return result;

@@ -9,8 +9,9 @@
 
 /* ---- what the library allocates ---- */
 
-static size_t live, peak;
-static size_t mallocs, refused; /* calls, and the number of the first of two that fail; 0: none */
+/* In the thread of the test: the library's workers allocate, too. */
+static _Thread_local size_t live, peak;
+static _Thread_local size_t mallocs, refused; /* calls; the first of two that fail, or 0: none */
 
 WRAPPED(void *, malloc, (size_t size)) {
   bool fails =

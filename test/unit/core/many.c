@@ -1,5 +1,7 @@
 /* many.c - umem_copy_many: which calls of a context a list becomes, who makes them, and what is
  * known after a failure. */
+#include <stdatomic.h>
+
 #include "cases.h"
 
 /* ---- a context that has offsets, counts its calls, and can fail at one of them ---- */
@@ -57,7 +59,7 @@ static umemSearch store_find(umemVirtual *ctx UNUSED, uintptr_t adr, umemFound *
 static struct umemVtbl const store_vtbl = {
     .copy_to = store_copy_to, .copy_from = store_copy_from, .find = store_find};
 
-static size_t windows; /* that were opened */
+static atomic_size_t windows; /* that were opened */
 
 static bool store_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes UNUSED,
                          umemCapability access UNUSED, umemWindow *window) {
@@ -635,7 +637,7 @@ TEST(a_slow_list_reports_in_time) {
 
 /* ---- many contexts ---- */
 
-static size_t layers_asked;
+static atomic_size_t layers_asked;
 
 static umemVirtual *no_upstream(umemVirtual *ctx UNUSED) {
   layers_asked++;

@@ -4,13 +4,15 @@
 #include "cuda_help.h"
 #include "wrap.h"
 
+#include <stdatomic.h>
+
 #include "cuda/cuda_pinned.h"
 
 static size_t const large = (5u << 20) + 4321;
 
 /* ---- the system's memory ---- */
 
-static ptrdiff_t mapped; /* bytes */
+static atomic_ptrdiff_t mapped; /* bytes */
 
 WRAPPED(void *, mmap, (void *adr, size_t length, int access, int flags, int file, off_t offset)) {
   void *start = __real_mmap(adr, length, access, flags, file, offset);

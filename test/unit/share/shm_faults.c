@@ -30,11 +30,12 @@ typedef enum Call {
   call_count
 } Call;
 
-static Call armed = call_count;
-static unsigned long left; /* calls until one fails */
-static int with;
-static bool met;
-static Call failed_call;
+/* Of the thread of the test. */
+static _Thread_local Call armed = call_count;
+static _Thread_local unsigned long left; /* calls until one fails */
+static _Thread_local int with;
+static _Thread_local bool met;
+static _Thread_local Call failed_call;
 
 static bool fails(Call call) {
   if (call != armed || !left || --left) return false;

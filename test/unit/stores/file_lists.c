@@ -1,24 +1,24 @@
 /* file_lists.c - lists of copies from files, on File and MMap: short rows from the mapping, and
  * pieces that the cache lacks, which a ring of the kernel reads, or calls that it knows of
  * before. */
+#include <stdatomic.h>
+
 #include "base/faultable.h"
 
 #include "runs_help.h"
 
 /* ---- what the library calls ---- */
 
-/* Atomic, all three. */
-static size_t announced;     /* runs of which the kernel knows */
-static off_t announced_last; /* the run that was announced last */
-static bool announced_back;  /* one was announced after one behind it */
+static atomic_size_t announced;      /* runs of which the kernel knows */
+static _Atomic off_t announced_last; /* the run that was announced last */
+static atomic_bool announced_back;   /* one was announced after one behind it */
 /* The length that the file gets before bytes are copied from its mapping; 0: as it is. */
-static off_t cut_to;
+static _Atomic off_t cut_to;
 
 WRAPPED(int, posix_fadvise, (int fd, off_t offset, off_t size, int advice)) {
   if (advice == POSIX_FADV_WILLNEED) {
-    off_t const last = __atomic_exchange_n(&announced_last, offset, __ATOMIC_RELAXED);
-    if (__atomic_fetch_add(&announced, 1, __ATOMIC_RELAXED) && offset < last)
-      __atomic_store_n(&announced_back, true, __ATOMIC_RELAXED);
+    off_t const last = atomic_exchange(&announced_last, offset);
+    if (atomic_fetch_add(&announced, 1) && offset < last) announced_back = true;
   }
   return __real_posix_fadvise(fd, offset, size, advice);
 }
@@ -32,11 +32,12 @@ WRAPPED(bool, umem_access_faultable,
 
 enum { ring_setup = 425, ring_enter = 426 };
 
-static size_t setups, enters; /* calls */
-static int setup_error;       /* of all of them; 0: none */
-static size_t failing_enter;  /* this one fails with EAGAIN, counted from 1; 0: none */
-static long enter_time;       /* nanoseconds that each takes */
-static off_t ring_cut_to;     /* the length that the file gets before the second one; 0: as it is */
+static atomic_size_t setups, enters; /* calls */
+static atomic_int setup_error;       /* of all of them; 0: none */
+static atomic_size_t failing_enter;  /* this one fails with EAGAIN, counted from 1; 0: none */
+static atomic_long enter_time;       /* nanoseconds that each takes */
+static _Atomic off_t
+    ring_cut_to; /* the length that the file gets before the second one; 0: as it is */
 
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
@@ -47,11 +48,11 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     if (setup_error) return -1;
   }
   if (number == ring_enter) {
-    enters++;
+    size_t const enter = atomic_fetch_add(&enters, 1) + 1;
     if (enter_time) nanosleep(&(struct timespec){0, enter_time}, NULL);
-    if (ring_cut_to && enters == 2) assert_int_equal(truncate(path, ring_cut_to), 0);
+    if (ring_cut_to && enter == 2) assert_int_equal(truncate(path, ring_cut_to), 0);
     errno = EAGAIN;
-    if (enters == failing_enter) return -1;
+    if (enter == failing_enter) return -1;
   }
   return __real_syscall(number, a, b, c, d, e, f);
 }
@@ -193,7 +194,10 @@ static umemStatusType read_pieces(size_t shift, umemCopyManyOptions const *optio
     items[i] = (umemCopyItem){&any, at(&any, place_of_piece(i, shift)), &host,
                               (uintptr_t)pieces + i * piece_size + shift, piece_size};
   memset(pieces, 0xEE, (piece_count + 1) * piece_size);
-  reads = announced = setups = enters = 0;
+  reads = 0;
+  announced = 0;
+  setups = 0;
+  enters = 0;
   return umem_copy_many(items, piece_count, options);
 }
 

@@ -1,6 +1,8 @@
 /* file_runs.c - runs of bytes to, from and between files, on File and MMap: at all distances
  * between the addresses and the positions in the file, and from one file to another with one
  * call. */
+#include <stdatomic.h>
+
 #include "base/system.h"
 
 #include "file_help.h"
@@ -15,17 +17,17 @@ typedef struct Write {
 } Write;
 
 static Write writes[64];
-static size_t write_count;
-static int error_of_write;  /* of all of them; 0: none */
-static size_t first_writes; /* at most so many bytes of the first one; 0: all */
+static atomic_size_t write_count;
+static atomic_int error_of_write;  /* of all of them; 0: none */
+static atomic_size_t first_writes; /* at most so many bytes of the first one; 0: all */
 
 typedef ssize_t Pwrite(int fd, void const *bytes, size_t size, off_t offset);
 
 static ssize_t write_noted(Pwrite *real, int fd, void const *bytes, size_t size, off_t offset) {
-  if (write_count < sizeof writes / sizeof *writes)
-    writes[write_count] = (Write){size, (uint64_t)offset, bytes};
-  write_count++;
-  if (write_count == 1 && first_writes && first_writes < size) size = first_writes;
+  size_t const before = atomic_fetch_add(&write_count, 1);
+  if (before < sizeof writes / sizeof *writes)
+    writes[before] = (Write){size, (uint64_t)offset, bytes};
+  if (before == 0 && first_writes && first_writes < size) size = first_writes;
   if (!error_of_write) return real(fd, bytes, size, offset);
   errno = error_of_write;
   return -1;
