@@ -18,8 +18,8 @@
  * reading) say what f does with the elements of x. Without them an operand is only read if it is
  * const, or if f takes its elements by value or by reference to const; f's own parameters count
  * where f has one call operator that is no template. All others are read and written. A loop whose
- * f takes all elements by value does not compile, unless they are const or in umem::read: f could
- * change nothing. To read, it takes a reference to const.
+ * f has no members and takes all elements by value does not compile, unless they are const or in
+ * umem::read: f could change nothing. An f with `auto` parameters is not looked at.
  *
  * Places: the first argument may be the place where the loop runs (place.hpp). Without it the loop
  * runs at the home of the first operand that it writes, or of the first one if it writes none: for

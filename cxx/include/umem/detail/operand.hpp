@@ -169,11 +169,12 @@ template <class Arg> constexpr bool is_to_change() {
     return !std::is_same_v<named_access<Arg>, read_t>;
 }
 
-/* Whether a functor gets copies alone of elements that may be there to be changed. */
+/* Whether a functor gets copies alone of elements that may be there to be changed. One with members
+ * is let through: it may change what they refer to. */
 template <class Function, class... Operands>
 inline constexpr bool
     gets_copies = takes_values<parameters_of<Function>>(std::index_sequence_for<Operands...>()) &&
-                  (is_to_change<Operands>() || ...);
+                  std::is_empty_v<Function> && (is_to_change<Operands>() || ...);
 
 /* Whether a functor can only read an operand that loses its elements. */
 template <class Function, class... Operands, std::size_t... Nth>
