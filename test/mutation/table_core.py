@@ -430,7 +430,7 @@ CORE_MUTANTS = [
       "the position of a descriptor that was taken over moves", first=("unit.file_items",)),
     c("stores/store_copy.c", "!umemStore_may_touch(to, target, size, umemWritable, &length) ||", "(length = 0) ||", "a run is written outside of the block",
       first=("unit.file_runs",)),
-    c("stores/store_copy.c", "  if (window.release) window.release(from->ctx, &window);\n", "", "the mapping of the source stays in use",
+    c("stores/store_copy.c", "  if (window.release) window.release(src, &window);\n", "", "the mapping of the source stays in use",
       first=("unit.file_runs",)),
     c("stores/store_copy.c", "  return written;", "  return size;", "a run that could not be written counts as copied", first=("unit.file_runs",)),
     c("stores/store_copy.c", "  if (done < size) umem_copy_buffered(", "  if (!done) umem_copy_buffered(", "what a short write leaves is not copied",

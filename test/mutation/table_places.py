@@ -5,10 +5,9 @@ PLACE_MUTANTS = [
     # ---- stores ----
     c("stores/store_io.c", "(off_t)(read->offset + done)", "(off_t)read->offset", "what follows a short read is the same again"),
     c("stores/store_io.c", "    else if (n == 0 || errno != EINTR)", "    else", "an interrupted write fails"),
-    c("stores/store_io.c", "  if (!sync_name(store)) return false;\n", "", "the name of a new file is not flushed"),
+    c("stores/store_io.c", " && sync_name(store))", ")", "the name of a new file is not flushed"),
     c("stores/store_blocks.c", "  if (!within_limit(store, to)) return false;\n", "", "SIGXFSZ ends the process"),
-    c("stores/store_blocks.c", "  if (provide(store, offset, offset + size)) return offset;\n  umemRange_free(store->range, offset);",
-      "  if (provide(store, offset, offset + size)) return offset;", "a block that the file cannot hold stays placed"),
+    c("stores/store_blocks.c", "  if (!provide(store, offset, offset + size)) {\n    umemRange_free(store->range, offset);\n", "  if (!provide(store, offset, offset + size)) {\n", "a block that the file cannot hold stays placed"),
     c("stores/store_length.c", "  if (adjacent) store->reserved = end;", "  store->reserved = end;",
       "what is before a block counts as reserved"),
     c("stores/store_file.h", "  store->used = umem_greater(store->used, end);\n", "", "calloc keeps what others have appended"),

@@ -168,19 +168,15 @@ void umem_list_when_out_of_memory(unsigned most) {
 
 size_t umem_describe_contexts(char *text, size_t size) {
   if (size) *text = 0;
-  if (!umem_texts_lock()) return 0;
-  size_t count = umemLive_describe(text, size, UINT_MAX);
-  umem_texts_unlock();
-  return count;
+  UMEM_TEXTS_LOCKED(0);
+  return umemLive_describe(text, size, UINT_MAX);
 }
 
 /* Appends the list to a text of UMEM_MESSAGE_SIZE bytes. */
 static void append_contexts(char *text, unsigned most) {
   char list[UMEM_MESSAGE_SIZE] = "";
-  if (!umem_texts_lock()) return;
-  size_t count = umemLive_describe(list, sizeof list, most);
-  umem_texts_unlock();
-  if (!count) return;
+  UMEM_TEXTS_LOCKED();
+  if (!umemLive_describe(list, sizeof list, most)) return;
   append(text, "; live contexts: ");
   append(text, list);
 }
@@ -296,17 +292,14 @@ char const *umem_keep_text(char const *text) { return keep(text); }
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;
   if (!self) return "";
-  if (!umem_texts_lock()) return "";
-  char const *text = keep(text_of(self));
-  umem_texts_unlock();
-  return text;
+  UMEM_TEXTS_LOCKED("");
+  return keep(text_of(self));
 }
 
 void umem_copy_message(umemVirtual const *ctx, char *text) {
   text[0] = 0;
-  if (!umem_texts_lock()) return;
+  UMEM_TEXTS_LOCKED();
   append(text, text_of(ctx));
-  umem_texts_unlock();
 }
 
 umemStatusType umem_clear_status(void *ctx) {
@@ -333,10 +326,9 @@ void umem_thread_clear(void) {
 }
 
 void umem_set_failure_hook(umemFailureHook *hook, void *data) {
-  if (!umem_texts_lock()) return;
+  UMEM_TEXTS_LOCKED();
   failure_hook = hook;
   failure_hook_data = data;
-  umem_texts_unlock();
 }
 
 /* ---- decisions ---- */

@@ -87,6 +87,16 @@ static inline void umem_leave(umemEntry const *entry) {
   __attribute__((cleanup(umemAttempt_end), unused)) umemAttempt umem_forgotten_;                   \
   umemAttempt_begin(&umem_forgotten_)
 
+/* Holds failures from here to the end of the block of code, and records them then: after the
+ * release of a lock that is taken later, because the failure hook may call back. */
+#define UMEM_HOLDING()                                                                             \
+  __attribute__((cleanup(umemAttempt_record_at_end), unused)) umemAttempt umem_held_;              \
+  umemAttempt_begin(&umem_held_)
+static inline void umemAttempt_record_at_end(umemAttempt *held) {
+  umemAttempt_end(held);
+  umemAttempt_record(held);
+}
+
 /* The status of what this thread did since before, an earlier umem_thread.failures: umemOK, or the
  * type of its last failure. */
 static inline umemStatusType umem_result(uint64_t before) {
@@ -132,6 +142,15 @@ static inline void umem_step_back(umemThread const *running) { umem_thread = *ru
  * thread while it holds the lock: it would wait for itself. */
 bool umem_texts_lock(void);
 void umem_texts_unlock(void);
+
+/* Holds this lock from here to the end of the block of code. If it cannot be taken, the function
+ * returns, with the value that follows. */
+#define UMEM_TEXTS_LOCKED(...)                                                                     \
+  __attribute__((cleanup(umem_texts_end), unused)) bool const umem_texts_ = umem_texts_lock();     \
+  if (!umem_texts_) return __VA_ARGS__
+static inline void umem_texts_end(bool const *locked) {
+  if (*locked) umem_texts_unlock();
+}
 
 /* ---- decisions ---- */
 

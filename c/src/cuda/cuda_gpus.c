@@ -127,8 +127,7 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
     if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];
     umemCudaGpu_close(&table[device]);
   }
-  umemAttempt attempt; /* the program's hook must not be called under the lock */
-  umemAttempt_begin(&attempt);
+  UMEM_HOLDING(); /* the program's hook must not be called under the lock */
   pthread_mutex_lock(&lock);
   umemCudaGpu fresh = {.rt = rt, .device = device, .lineage = umem_fork_count()};
   umemCudaGpu *gpu = in_table ? &table[device] : &fresh; /* that no GPU has, for the report */
@@ -137,8 +136,6 @@ umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   bool opened = users ? is_of_this_process(ctx, gpu) : open_first(ctx, gpu);
   if (opened && in_table) __atomic_add_fetch(&users_of[device], 1, __ATOMIC_ACQ_REL);
   pthread_mutex_unlock(&lock);
-  umemAttempt_end(&attempt);
-  umemAttempt_record(&attempt);
   return opened && in_table ? &table[device] : NULL;
 }
 

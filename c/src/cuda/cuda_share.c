@@ -72,8 +72,7 @@ static bool make_event(umemVirtual *ctx, umemCudaState *state) {
 
 /* Records what is queued so far. */
 static bool mark(umemVirtual *ctx, umemCudaState *state, umemHandle *handle) {
-  umemAttempt attempt; /* the program's hook must not be called under the lock */
-  umemAttempt_begin(&attempt);
+  UMEM_HOLDING(); /* the program's hook must not be called under the lock */
   umemCudaShared_lock();
   bool good =
       make_event(ctx, state) &&
@@ -81,8 +80,6 @@ static bool mark(umemVirtual *ctx, umemCudaState *state, umemHandle *handle) {
                      "cannot record an event for other processes");
   if (good) memcpy(handle->event, &state->event_handle, sizeof handle->event);
   umemCudaShared_unlock();
-  umemAttempt_end(&attempt);
-  umemAttempt_record(&attempt);
   return good;
 }
 
@@ -409,15 +406,12 @@ static uintptr_t attach_other(umemVirtual *ctx, umemCudaState *state, umemHandle
 
 /* The address of the block; 0 after a failure. In the scope. */
 static uintptr_t attach(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle, int fd) {
-  umemAttempt attempt; /* the program's hook must not be called under the lock */
   if (umemCuda_refuse_capture(ctx, "attach memory before or after it")) return 0;
-  umemAttempt_begin(&attempt);
+  UMEM_HOLDING(); /* the program's hook must not be called under the lock */
   umemCudaShared_lock();
   uintptr_t base = is_of_this_process(handle) ? attach_own(ctx, state, handle)
                                               : attach_other(ctx, state, handle, fd);
   umemCudaShared_unlock();
-  umemAttempt_end(&attempt);
-  umemAttempt_record(&attempt);
   return base;
 }
 

@@ -1,7 +1,5 @@
-/* store.c - makes contexts of the engine: their methods, construction, names and end.
- *
- * The methods turn addresses into offsets of the file. For pointers they check that an address is
- * in the mapping; the functions below check the rest. */
+/* store.c - makes contexts of the engine: their construction, names and end, and what they say of
+ * themselves. */
 #include "stores/store.h"
 #include "base/files.h"
 #include "base/system.h"
@@ -12,8 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 _Static_assert(UMEM_STORE_NONE == UINTPTR_MAX, "the engine's null is that of offsets");
@@ -24,141 +24,42 @@ bool umemStore_maps(umemStore const *store, uintptr_t adr, umemStatusType otherw
                    adr, store->label);
 }
 
-/* ---- blocks ---- */
-
-uintptr_t umemStoreContext_alloc(umemVirtual *ctx, size_t nbytes) {
-  umemStore *store = umemStore_of(ctx);
-  return umemStore_address(store, umemStore_alloc(store, nbytes, umemStoreGranule, false));
-}
-
-uintptr_t umemStoreContext_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
-  umemStore *store = umemStore_of(ctx);
-  return umemStore_address(store, umemStore_alloc(store, nmemb * size, umemStoreGranule, true));
-}
-
-uintptr_t umemStoreContext_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
-  umemStore *store = umemStore_of(ctx);
-  if (!store->base || alignment <= store->alignment)
-    return umemStore_address(store, umemStore_alloc(store, size, alignment, false));
-  return UMEM_FAIL_AS(0, ctx, umemMemoryError,
-                      "%s is mapped at a multiple of %" PRIu64
-                      ": the alignment of %zu is too large",
-                      store->label, store->alignment, alignment);
-}
-
-void umemStoreContext_free(umemVirtual *ctx, uintptr_t adr) {
-  umemStore *store = umemStore_of(ctx);
-  if (umemStore_maps(store, adr, umemValueError))
-    umemStore_free(store, umemStore_offset(store, adr));
-}
-
-uintptr_t umemStoreContext_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
-  umemStore *store = umemStore_of(ctx);
-  bool begins = umemStore_maps(store, adr, umemValueError) &&
-                umemStore_begins(store, umemStore_offset(store, adr));
-  return begins ? adr : umemStore_address(store, UMEM_STORE_NONE);
-}
-
-uintptr_t umemStoreContext_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
-                                   size_t new_size) {
-  umemStore *store = umemStore_of(ctx);
-  uint64_t moved = UMEM_STORE_NONE;
-  if (umemStore_maps(store, adr, umemValueError))
-    moved = umemStore_realloc(store, umemStore_offset(store, adr), old_size, new_size);
-  return umemStore_address(store, moved);
-}
-
-void umemStoreContext_trim(umemVirtual *ctx, size_t keep) {
-  umemStore_trim(umemStore_of(ctx), keep);
-}
-
-/* ---- bytes ---- */
-
-void umemStoreContext_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  umemStore *store = umemStore_of(ctx);
-  if (umemStore_maps(store, adr, umemIndexError))
-    umemStore_set(store, umemStore_offset(store, adr), c, nbytes);
-}
-
-void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *host,
-                              uintptr_t dst_adr, size_t nbytes) {
-  (void)host;
-  umemStore *store = umemStore_of(ctx);
-  umemMeter *meter = umem_thread.meter ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL;
-  if (!umemStore_maps(store, src_adr, umemIndexError)) return;
-  if (meter)
-    umemStore_read_metered(store, umemStore_offset(store, src_adr), (void *)dst_adr, meter);
-  else
-    umemStore_read(store, umemStore_offset(store, src_adr), (void *)dst_adr, nbytes);
-}
-
-void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *host,
-                                uintptr_t src_adr, size_t nbytes) {
-  (void)host;
-  umemStore *store = umemStore_of(ctx);
-  if (umemStore_maps(store, dst_adr, umemIndexError))
-    umemStore_write(store, umemStore_offset(store, dst_adr), (void const *)src_adr, nbytes);
-}
-
-/* Linux finds pages that were written through a mapping without msync too; POSIX requires it. */
-static bool flush_mapping(umemStore *store) {
-  uint64_t length;
-  if (!umemStore_ensure_committed(store) || !umemStore_measure(store, &length)) return false;
-  if (length > store->limit) length = store->limit;
-  return !length || UMEM_AGAIN(msync(store->base, length, MS_SYNC)) == 0 ||
-         umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
-}
-
-void umemStoreContext_flush(umemVirtual *ctx) {
-  umemStore *store = umemStore_of(ctx);
-  if (!store->base || !store->writable || flush_mapping(store)) umemStore_flush(store);
-}
-
-/* ---- bytes for others ---- */
-
-bool umemStoreContext_window(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemCapability access,
-                             umemWindow *window) {
-  umemStore *store = umemStore_of(ctx);
-  uint64_t offset = umemStore_offset(store, adr);
-  return offset < store->limit && umemStore_window(store, offset, nbytes, access, window);
-}
-
-bool umemStoreContext_direct_file(umemVirtual *ctx, uintptr_t adr, size_t nbytes,
-                                  umemCapability access, umemDirectFile *file) {
-  umemStore *store = umemStore_of(ctx);
-  uint64_t offset = umemStore_offset(store, adr);
-  return offset < store->limit && umemStore_lend(store, offset, nbytes, access, file);
-}
-
-bool umemStoreContext_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
-                            int *fd) {
-  umemStore *store = umemStore_of(ctx);
-  return umemStore_maps(store, adr, umemIndexError) &&
-         umemStore_describe(store, umemStore_offset(store, adr), nbytes, handle, fd);
-}
-
-bool umemStoreContext_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
-  (void)fd;
-  umemStore *store = umemStore_of(ctx);
-  *adr = umemStore_address(store, handle->offset);
-  return handle->size <= store->limit && umemStore_has(store, handle);
-}
-
 /* ---- queries ---- */
 
+/* A file that is only read holds what it holds; others may grow as far as the disk goes. */
 void umemStoreContext_info(umemVirtual *ctx, umemInfo *info) {
   umemStore *store = umemStore_of(ctx);
-  umemStore_info(store, info);
-  if (store->base) info->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
+  struct statvfs disk;
+  if (UMEM_AGAIN(fstatvfs(store->fd, &disk)) != 0) {
+    umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
+    return;
+  }
+  info->page_size = store->base ? (uint64_t)sysconf(_SC_PAGESIZE) : disk.f_frsize;
+  if (disk.f_blocks) { /* none: memory without a limit of its own, as of a memfd */
+    info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
+    info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
+  }
+  if (store->takes_ram) info->available = umem_lesser(info->available, umemMemory_left());
+  if (store->path) snprintf(info->name, sizeof info->name, "%s", store->path);
+  if (store->writable) return;
+  UMEM_LOCKED(&store->lock);
+  uint64_t live = umemRange_totals(store->range).live_bytes;
+  info->capacity = store->length;
+  info->available = live < store->length ? store->length - live : 0;
 }
 
 umemSearch umemStoreContext_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   umemStore *store = umemStore_of(ctx);
   uint64_t offset = umemStore_offset(store, adr);
-  umemSearch search =
-      offset < store->limit ? umemStore_search(store, offset, found) : umemSearchNone;
-  if (search == umemSearchFound) found->adr = umemStore_address(store, found->adr);
-  return search;
+  umemRangeItem block;
+  if (offset >= store->limit) return umemSearchNone;
+  if (!umemLock_try(&store->lock)) return umemSearchBusy;
+  bool has = umemRange_find(store->range, offset, &block) && block.live;
+  umemLock_release(&store->lock);
+  if (!has || offset - block.start >= block.size) return umemSearchNone;
+  found->adr = umemStore_address(store, block.start);
+  found->nbytes = (size_t)block.size;
+  return umemSearchFound;
 }
 
 bool umemStoreContext_usage(umemVirtual *ctx, umemUsage *usage) {

@@ -1,6 +1,6 @@
 /* store_blocks.c - the blocks of a store, and the ways in which others get at their bytes: a
  * pointer, a descriptor, a handle. */
-#include "stores/store_file.h"
+#include "stores/store.h"
 #include "base/files.h"
 #include "core/status.h"
 
@@ -97,13 +97,15 @@ static bool map_own(umemStore *store, uint64_t offset, size_t size, umemWindow *
   return true;
 }
 
-bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
-                      umemWindow *window) {
-  uint64_t length;
-  if (!umemStore_may_touch(store, offset, size, access, &length)) return false;
+bool umemStoreContext_window(umemVirtual *ctx, uintptr_t adr, size_t size, umemCapability access,
+                             umemWindow *window) {
+  umemStore *store = umemStore_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr), length;
+  if (offset >= store->limit || !umemStore_may_touch(store, offset, size, access, &length))
+    return false;
   if (store->base) {
     *window = (umemWindow){.bytes = store->base + offset};
-    return size <= store->limit && offset <= store->limit - size;
+    return size <= store->limit - offset;
   }
   return take_kept(store, offset, size, length, window) || map_own(store, offset, size, window);
 }
@@ -151,11 +153,14 @@ static bool is_plain(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
 }
 
-bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapability access,
-                    umemDirectFile *file) {
-  uint64_t length;
+/* The file is lent where the option direct lets transfers of so many bytes go around the page
+ * cache: with umemDirectAuto only to readers, of bytes that are not cached. */
+bool umemStoreContext_direct_file(umemVirtual *ctx, uintptr_t adr, size_t size,
+                                  umemCapability access, umemDirectFile *file) {
+  umemStore *store = umemStore_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr), length;
   umemDirectPath path;
-  if (!umemStore_may_touch(store, offset, size, access, &length) ||
+  if (offset >= store->limit || !umemStore_may_touch(store, offset, size, access, &length) ||
       !bypasses_cache(store, offset, size, access))
     return false;
   umemDirectPath_open(&path, store, access == umemWritable);
@@ -174,10 +179,13 @@ bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapabili
 
 /* ==== handles ==== */
 
-bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
-                        int *fd) {
+bool umemStoreContext_share(umemVirtual *ctx, uintptr_t adr, size_t nbytes, umemHandle *handle,
+                            int *fd) {
+  umemStore *store = umemStore_of(ctx);
+  uint64_t offset = umemStore_offset(store, adr);
   struct stat st;
-  if (!umemStore_ensure_committed(store)) return false;
+  if (!umemStore_maps(store, adr, umemIndexError) || !umemStore_ensure_committed(store))
+    return false;
   if (!store->readable)
     return UMEM_FAIL(store->ctx, umemNotSupportedError,
                      "%s is open for writing only, so it cannot be mapped", store->label);
@@ -199,11 +207,15 @@ bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHa
   return true;
 }
 
-bool umemStore_has(umemStore *store, umemHandle const *handle) {
+/* Whether the bytes of handle are in this file. */
+bool umemStoreContext_attach(umemVirtual *ctx, umemHandle const *handle, int fd, uintptr_t *adr) {
+  (void)fd;
+  umemStore *store = umemStore_of(ctx);
   struct stat st;
+  *adr = umemStore_address(store, handle->offset);
   return handle->kind == umemHandleFile && fstat(store->fd, &st) == 0 &&
          handle->identity[0] == st.st_dev && handle->identity[1] == st.st_ino &&
-         handle->size <= (uint64_t)st.st_size &&
+         handle->size <= umem_lesser((uint64_t)st.st_size, store->limit) &&
          (store->writable || handle->flags & UMEM_HANDLE_READ_ONLY);
 }
 
@@ -256,53 +268,85 @@ static bool provide(umemStore *store, uint64_t from, uint64_t to) {
   return store->building ? may_have_all(store) : umemStore_reserve(store, from, to);
 }
 
-/* ---- allocate ---- */
-
-static uint64_t place(umemStore *store, size_t size, size_t alignment) {
-  uint64_t offset = umemRange_alloc(store->range, size, alignment);
-  if (offset == UMEM_STORE_NONE)
-    return UMEM_FAIL_AS(UMEM_STORE_NONE, store->ctx, umemMemoryError,
-                        "no room for %zu bytes at a multiple of %zu in %s", size, alignment,
-                        store->label);
-  if (provide(store, offset, offset + size)) return offset;
-  umemRange_free(store->range, offset);
-  return UMEM_STORE_NONE;
-}
-
-uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed) {
-  umemAttempt held;
-  umemStore_begin(store, &held);
-  uint64_t offset = place(store, size, alignment);
-  uint64_t used = store->used;
-  if (offset != UMEM_STORE_NONE) store->used = umem_greater(used, offset + size);
-  umemStore_end(store, &held);
-
-  if (offset == UMEM_STORE_NONE || !zeroed || offset >= used) return offset;
-  if (umemStore_fill(store, offset, 0, (size_t)umem_lesser(size, used - offset))) return offset;
-  umemStore_free(store, offset);
-  return UMEM_STORE_NONE;
-}
-
-/* ---- free, trim ---- */
+/* ---- free ---- */
 
 /* What a forked child has freed may still be in use by its parent, and the other way round. */
 static bool may_give_back(umemStore *store) { return store->writable && store->owner == getpid(); }
 
 /* The hole is punched first: as soon as the range is free, another thread may write there. */
-bool umemStore_free(umemStore *store, uint64_t offset) {
-  umemAttempt held;
+static void free_block(umemStore *store, uint64_t offset) {
   umemRangeItem block;
-  umemStore_begin(store, &held);
-  bool freed = umemStore_find(store, offset, &block);
-  if (freed && store->scratch && may_give_back(store))
+  UMEM_STORE_LOCKED(store);
+  if (!umemStore_find(store, offset, &block)) return;
+  if (store->scratch && may_give_back(store))
     umemStore_punch(store, block.start, block.start + block.extent);
-  if (freed) {
-    umemStore_forget_lost(store, offset);
-    umemRange_free(store->range, offset);
-  }
-  umemStore_end(store, &held);
-  return freed;
+  umemStore_forget_lost(store, offset);
+  umemRange_free(store->range, offset);
 }
+
+void umemStoreContext_free(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = umemStore_of(ctx);
+  if (umemStore_maps(store, adr, umemValueError)) free_block(store, umemStore_offset(store, adr));
+}
+
+/* ---- allocate ---- */
+
+/* Places a block. From *used on the bytes of the file were zero before. */
+static uint64_t place(umemStore *store, size_t size, size_t alignment, uint64_t *used) {
+  UMEM_STORE_LOCKED(store);
+  uint64_t offset = umemRange_alloc(store->range, size, alignment);
+  if (offset == UMEM_STORE_NONE)
+    return UMEM_FAIL_AS(UMEM_STORE_NONE, store->ctx, umemMemoryError,
+                        "no room for %zu bytes at a multiple of %zu in %s", size, alignment,
+                        store->label);
+  if (!provide(store, offset, offset + size)) {
+    umemRange_free(store->range, offset);
+    return UMEM_STORE_NONE;
+  }
+  *used = store->used;
+  store->used = umem_greater(*used, offset + size);
+  return offset;
+}
+
+/* The offset of a new block; all zero if zeroed. */
+static uint64_t allocate(umemStore *store, size_t size, size_t alignment, bool zeroed) {
+  uint64_t used = 0, offset = place(store, size, alignment, &used);
+  if (offset == UMEM_STORE_NONE || !zeroed || offset >= used) return offset;
+  if (umemStore_fill(store, offset, 0, (size_t)umem_lesser(size, used - offset))) return offset;
+  free_block(store, offset);
+  return UMEM_STORE_NONE;
+}
+
+uintptr_t umemStoreContext_alloc(umemVirtual *ctx, size_t nbytes) {
+  umemStore *store = umemStore_of(ctx);
+  return umemStore_address(store, allocate(store, nbytes, umemStoreGranule, false));
+}
+
+uintptr_t umemStoreContext_calloc(umemVirtual *ctx, size_t nmemb, size_t size) {
+  umemStore *store = umemStore_of(ctx);
+  return umemStore_address(store, allocate(store, nmemb * size, umemStoreGranule, true));
+}
+
+uintptr_t umemStoreContext_aligned_alloc(umemVirtual *ctx, size_t alignment, size_t size) {
+  umemStore *store = umemStore_of(ctx);
+  if (!store->base || alignment <= store->alignment)
+    return umemStore_address(store, allocate(store, size, alignment, false));
+  return UMEM_FAIL_AS(0, ctx, umemMemoryError,
+                      "%s is mapped at a multiple of %" PRIu64
+                      ": the alignment of %zu is too large",
+                      store->label, store->alignment, alignment);
+}
+
+uintptr_t umemStoreContext_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
+  umemStore *store = umemStore_of(ctx);
+  umemRangeItem block;
+  UMEM_STORE_LOCKED(store);
+  bool begins = umemStore_maps(store, adr, umemValueError) &&
+                umemStore_find(store, umemStore_offset(store, adr), &block);
+  return begins ? adr : umemStore_address(store, UMEM_STORE_NONE);
+}
+
+/* ---- trim ---- */
 
 /* Gives back the disk space of the free range [from, to), but not that of bytes of others, or past
  * the end that the context knows. The first *keep bytes stay, and *keep becomes what is left of
@@ -318,15 +362,15 @@ static bool give_back(umemStore *store, uint64_t from, uint64_t to, uint64_t *ke
   return umemStore_punch(store, from + kept, to) && (!last || umemStore_cut(store, from + kept));
 }
 
-void umemStore_trim(umemStore *store, size_t keep) {
-  umemAttempt held;
+void umemStoreContext_trim(umemVirtual *ctx, size_t keep) {
+  umemStore *store = umemStore_of(ctx);
   umemRangeItem item;
   uint64_t left = keep, live_end = 0;
   drop_window(store);
   /* by contexts on duplicates, whose blocks are free in this table */
   bool shared = store->taken_over;
   if (shared || !may_give_back(store) || !umemStore_ensure_committed(store)) return;
-  umemStore_begin(store, &held);
+  UMEM_STORE_LOCKED(store);
   for (uint64_t at = 0; umemRange_next(store->range, at, &item); at = item.start + item.extent) {
     if (item.live)
       live_end = item.start + item.size;
@@ -334,13 +378,13 @@ void umemStore_trim(umemStore *store, size_t keep) {
       break;
   }
   umemStore_drop_leftover(store);
-  umemStore_end(store, &held);
 }
 
 /* ---- realloc ---- */
 
 /* Whether the block at offset, stored in *block, has old_size bytes and could be moved. */
 static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umemRangeItem *block) {
+  UMEM_STORE_LOCKED(store);
   if (!umemStore_find(store, offset, block)) return false;
   if (old_size > block->size)
     return UMEM_FAIL(store->ctx, umemValueError,
@@ -354,23 +398,28 @@ static bool can_realloc(umemStore *store, uint64_t offset, size_t old_size, umem
 
 /* A block that shrinks by less than a half remains where it is. In a file that is only read nothing
  * is copied: the writer of the file has moved the bytes. */
-uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
-  umemAttempt held;
+static uint64_t reallocate(umemStore *store, uint64_t offset, size_t old_size, size_t new_size) {
   umemRangeItem block;
-  umemStore_begin(store, &held);
-  bool possible = can_realloc(store, offset, old_size, &block);
-  umemStore_end(store, &held);
-  if (!possible) return UMEM_STORE_NONE;
+  if (!can_realloc(store, offset, old_size, &block)) return UMEM_STORE_NONE;
   if (new_size <= block.size && new_size > block.size / 2) return offset;
 
-  uint64_t moved = umemStore_alloc(store, new_size, umemStoreGranule, false);
+  uint64_t moved = allocate(store, new_size, umemStoreGranule, false);
   if (moved == UMEM_STORE_NONE) return moved;
   if (store->writable &&
       !umemStore_move(store, offset, moved, (size_t)umem_lesser(old_size, new_size))) {
-    umemStore_free(store, moved);
+    free_block(store, moved);
     return UMEM_STORE_NONE;
   }
   UMEM_FORGETTING(); /* the block has moved, whether or not the disk takes its old place back */
-  umemStore_free(store, offset);
+  free_block(store, offset);
   return moved;
+}
+
+uintptr_t umemStoreContext_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size,
+                                   size_t new_size) {
+  umemStore *store = umemStore_of(ctx);
+  uint64_t moved = UMEM_STORE_NONE;
+  if (umemStore_maps(store, adr, umemValueError))
+    moved = reallocate(store, umemStore_offset(store, adr), old_size, new_size);
+  return umemStore_address(store, moved);
 }

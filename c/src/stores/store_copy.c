@@ -36,14 +36,15 @@ static bool is_cached(umemStore *store, uint64_t offset, size_t size) {
 
 /* Returns how many bytes it has copied: less than size if the cache lacks some, if the write is
  * short, or if something fails. */
-static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint64_t target,
+static size_t copy_mapped(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, uintptr_t dst_adr,
                           size_t size) {
-  uint64_t length;
+  umemStore *from = umemStore_of(src), *to = umemStore_of(dst);
+  uint64_t offset = umemStore_offset(from, src_adr), target = umemStore_offset(to, dst_adr), length;
   umemWindow window = {0};
   if (umem_is_slow((uintptr_t)target, (uintptr_t)offset)) return 0;
   if (!umemStore_may_touch(to, target, size, umemWritable, &length) ||
       !is_cached(from, offset, size) ||
-      !umemStore_window(from, offset, size, umemReadable, &window))
+      !umemStoreContext_window(src, src_adr, size, umemReadable, &window))
     return 0;
   uint64_t begin = umem_route_clock();
   size_t written = 0;
@@ -55,7 +56,7 @@ static size_t copy_mapped(umemStore *from, uint64_t offset, umemStore *to, uint6
     written += (size_t)n;
   }
   if (written) umem_note(umemWayPageCache, written, 1, begin);
-  if (window.release) window.release(from->ctx, &window);
+  if (window.release) window.release(src, &window);
   return written;
 }
 
@@ -240,9 +241,7 @@ bool umemStoreContext_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t 
     copy_far(&runs);
     return true;
   }
-  umemStore *from = umemStore_of(src), *to = umemStore_of(dst);
-  size_t done =
-      copy_mapped(from, umemStore_offset(from, src_adr), to, umemStore_offset(to, dst_adr), size);
+  size_t done = copy_mapped(src, src_adr, dst, dst_adr, size);
   if (done < size) umem_copy_buffered(src, src_adr + done, dst, dst_adr + done, size - done);
   return true;
 }
@@ -341,7 +340,7 @@ bool umemStoreContext_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual 
   if (!umem_is_plain_host(dst) || umem_is_watched() || !are_listed(runs, count, &span))
     return false;
   uint64_t offset = umemStore_offset(store, span.first);
-  if (!umemStore_window(store, offset, span.size, umemReadable, &window)) return false;
+  if (!umemStoreContext_window(ctx, span.first, span.size, umemReadable, &window)) return false;
   uintptr_t base = (uintptr_t)window.bytes;
   umemFaultableRange const ranges[2] = {{base, span.size}, {0}};
   Listed listed = {runs, count, base - span.first};

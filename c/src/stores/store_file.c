@@ -58,29 +58,6 @@ bool umemStore_measure(umemStore const *store, uint64_t *length) {
   return true;
 }
 
-/* A file that is only read holds what it holds; others may grow as far as the disk goes. */
-void umemStore_info(umemStore *store, umemInfo *info) {
-  struct statvfs disk;
-  if (UMEM_AGAIN(fstatvfs(store->fd, &disk)) != 0) {
-    umemStore_fail(store, umemIOError, errno, "cannot examine the disk of");
-    return;
-  }
-  info->page_size = disk.f_frsize;
-  if (disk.f_blocks) { /* none: memory without a limit of its own, as of a memfd */
-    info->capacity = (uint64_t)disk.f_blocks * disk.f_frsize;
-    info->available = (uint64_t)disk.f_bavail * disk.f_frsize;
-  }
-  if (store->takes_ram) info->available = umem_lesser(info->available, umemMemory_left());
-  if (!store->writable) {
-    umemLock_acquire(&store->lock);
-    uint64_t live = umemRange_totals(store->range).live_bytes;
-    info->capacity = store->length;
-    info->available = live < store->length ? store->length - live : 0;
-    umemLock_release(&store->lock);
-  }
-  if (store->path) snprintf(info->name, sizeof info->name, "%s", store->path);
-}
-
 int umemStore_open_directory(umemStore const *store, int access) {
   if (!store->directory) return -1;
   return UMEM_AGAIN(open(store->directory, access | O_DIRECTORY | O_CLOEXEC));
@@ -115,15 +92,6 @@ void umemStore_end_isolation(umemStore *store) {
 bool umemStore_fail_find(umemStore *store, uint64_t offset) {
   return UMEM_FAIL(store->ctx, umemValueError, "no live block of %s begins at offset %" PRIu64,
                    store->label, offset);
-}
-
-bool umemStore_begins(umemStore *store, uint64_t offset) {
-  umemAttempt held;
-  umemRangeItem block;
-  umemStore_begin(store, &held);
-  bool begins = umemStore_find(store, offset, &block);
-  umemStore_end(store, &held);
-  return begins;
 }
 
 /* The block that has all of the range. */
@@ -230,17 +198,6 @@ bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCap
   return umemStore_measure_often(store, length) && size <= *length && offset <= *length - size &&
          (access == umemReadable || find_containing(store, offset, size, &block)) &&
          umemStore_is_whole(store, "access", offset, size);
-}
-
-umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found) {
-  umemRangeItem block;
-  if (!umemLock_try(&store->lock)) return umemSearchBusy;
-  bool has = umemRange_find(store->range, offset, &block) && block.live;
-  umemLock_release(&store->lock);
-  if (!has || offset - block.start >= block.size) return umemSearchNone;
-  found->adr = (uintptr_t)block.start;
-  found->nbytes = (size_t)block.size;
-  return umemSearchFound;
 }
 
 void umemStore_span(umemStore const *store, uint64_t *from, uint64_t *to) {

@@ -6,11 +6,14 @@
  *   store_file.c    this one; what the file system can do, the page cache, transfers around it
  *   store_open.c    opens, replaces, locks and closes the file
  *   store_length.c  length and disk space of the file; the last step of construction
- *   store_io.c      reads, writes, fills, makes durable
  *   store_ring.c    reads many runs at a time
- *   store_blocks.c  allocates, frees and trims ranges; lends bytes to others
- *   store.c         the methods and the construction of a context
+ *   store.c         constructs a context, and describes it
+ *   store_io.c      the methods that read, write, fill and make durable
+ *   store_blocks.c  the methods that allocate, free and trim ranges, and lend bytes to others
  *   store_copy.c    the methods that copy alone: between files, far runs, lists
+ *
+ * The methods of umem/virtual.h turn addresses into offsets of the file. For pointers they check
+ * that an address is in the mapping.
  *
  * Others may append to the file at any time: a process that takes no lock, a context on a duplicate
  * of the descriptor. No system call cuts a file on condition that it still has the length that was
@@ -30,6 +33,7 @@
 #include "base/range.h"
 #include "core/kind.h"
 #include "core/live.h"
+#include "core/status.h"
 #include "watch/watch.h"
 
 #include <errno.h>
@@ -143,8 +147,6 @@ bool umemStore_identify(umemStore const *store, uint64_t space[2]);
 /* The length of the file now. */
 bool umemStore_measure(umemStore const *store, uint64_t *length);
 
-void umemStore_info(umemStore *store, umemInfo *info);
-
 /* Opens the directory of a new file; -1 where it is unknown, or cannot be opened. */
 int umemStore_open_directory(umemStore const *store, int access);
 
@@ -170,17 +172,10 @@ static inline bool umemStore_lacks(int error) { return error == EOPNOTSUPP || er
 
 /* ---- which bytes are whose ---- */
 
-/* Takes the lock, and holds failures until it is released. */
-static inline void umemStore_begin(umemStore *store, umemAttempt *held) {
-  umemAttempt_begin(held);
-  umemLock_acquire(&store->lock);
-}
-
-static inline void umemStore_end(umemStore *store, umemAttempt *held) {
-  umemLock_release(&store->lock);
-  umemAttempt_end(held);
-  umemAttempt_record(held);
-}
+/* Holds the lock, and failures, from here to the end of the block of code. */
+#define UMEM_STORE_LOCKED(store)                                                                   \
+  UMEM_HOLDING();                                                                                  \
+  UMEM_LOCKED(&(store)->lock)
 
 /* Finds the live block that begins at offset; false with a umemValueError otherwise. Under the
  * lock. */
@@ -189,9 +184,6 @@ static inline bool umemStore_find(umemStore *store, uint64_t offset, umemRangeIt
   bool found = umemRange_find(store->range, offset, block) && block->live && block->start == offset;
   return found || umemStore_fail_find(store, offset);
 }
-
-/* Whether a live block begins at offset; else records umemValueError. Takes the lock. */
-bool umemStore_begins(umemStore *store, uint64_t offset);
 
 /* Sets *length to the length of the file now, as umemStore_measure, for calls that are frequent. */
 bool umemStore_measure_often(umemStore *store, uint64_t *length);
@@ -225,9 +217,6 @@ bool umemStore_may_write(umemStore *store, uint64_t offset, size_t size);
  * False too before the commit. Records nothing. */
 bool umemStore_may_touch(umemStore *store, uint64_t offset, size_t size, umemCapability access,
                          uint64_t *length);
-
-/* The live block that contains offset, at offsets. */
-umemSearch umemStore_search(umemStore *store, uint64_t offset, umemFound *found);
 
 /* The bytes from the first live block to the end of the last one; both 0 without any. Under the
  * lock. */
@@ -373,13 +362,6 @@ static inline bool umemStore_ensure_committed(umemStore *store) {
 
 /* ==== store_io.c: reads and writes ==== */
 
-/* Reads [offset, offset + size) into bytes. */
-bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size);
-
-/* umemStore_read for the piece of a meter (core/threads.h), or for all of its run. */
-bool umemStore_read_metered(umemStore *store, uint64_t offset, void *bytes,
-                            struct umemMeter *meter);
-
 /* Whether reads of store go around the cache for what the cache lacks. */
 bool umemStore_bypasses_cache(umemStore *store);
 
@@ -393,17 +375,11 @@ static inline size_t umemStore_write_most(umemStore const *store, uint64_t offse
   return size <= unit ? size : unit - (size_t)(offset % unit);
 }
 
-/* Inside one live block only. */
-bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size);
-bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size);
-
-/* As umemStore_set, for a range that the caller knows to be inside a block. */
+/* Sets the bytes of a range that the caller knows to be inside a block to c. */
 bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size);
 
 /* Copies size bytes between two blocks of the file. */
 bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size);
-
-bool umemStore_flush(umemStore *store);
 
 /* ==== store_ring.c ==== */
 
@@ -412,31 +388,5 @@ bool umemStore_flush(umemStore *store);
  * refuses: a run may then wait though a later one is done. Records nothing. Returns how many runs
  * it has passed. */
 size_t umemStore_read_ring(umemStore *store, umemCopyRun *runs, size_t count);
-
-/* ==== store_blocks.c: allocates, frees and trims ranges of the file, and lends their bytes ==== */
-
-/* A new block; all zero if zeroed. */
-uint64_t umemStore_alloc(umemStore *store, size_t size, size_t alignment, bool zeroed);
-bool umemStore_free(umemStore *store, uint64_t offset);
-uint64_t umemStore_realloc(umemStore *store, uint64_t offset, size_t old_size, size_t new_size);
-
-void umemStore_trim(umemStore *store, size_t keep);
-
-/* See the method window in umem/virtual.h. */
-bool umemStore_window(umemStore *store, uint64_t offset, size_t size, umemCapability access,
-                      umemWindow *window);
-
-/* See the method direct_file in umem/virtual.h. The file is lent where the option direct lets
- * transfers of so many bytes go around the page cache: with umemDirectAuto only to readers, of
- * bytes that are not cached. */
-bool umemStore_lend(umemStore *store, uint64_t offset, size_t size, umemCapability access,
-                    umemDirectFile *file);
-
-/* Fills in the handle of nbytes at offset, and the descriptor. False with a status. */
-bool umemStore_describe(umemStore *store, uint64_t offset, size_t nbytes, umemHandle *handle,
-                        int *fd);
-
-/* Whether the bytes of handle are in this file. Records nothing. */
-bool umemStore_has(umemStore *store, umemHandle const *handle);
 
 #endif

@@ -1,5 +1,5 @@
 /* store_io.c - reads, writes and fills ranges of the file, and makes them durable. */
-#include "stores/store_file.h"
+#include "stores/store.h"
 #include "base/system.h"
 #include "base/files.h"
 #include "core/status.h"
@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <linux/falloc.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* ==== calls of the system ==== */
@@ -154,16 +155,9 @@ static bool read_cached(Read const *read, size_t done, size_t end) {
 /* read_cached for what the disk has, by at most umemStoreTurns threads at a time. */
 static bool read_in_turn(Read const *read, size_t done, size_t end) {
   umemStore *store = read->store;
-  umemLock *turn = &store->turns[(read->offset + done) / most_piece % umemStoreTurns];
-  umemLock_acquire(turn);
-  uint64_t before = umem_thread.failures;
-  umemAttempt attempt; /* the failure hook may call back */
-  umemAttempt_begin(&attempt);
-  read_cached(read, done, end);
-  umemAttempt_end(&attempt);
-  umemLock_release(turn);
-  umemAttempt_record(&attempt);
-  return umem_thread.failures == before;
+  UMEM_HOLDING();
+  UMEM_LOCKED(&store->turns[(read->offset + done) / most_piece % umemStoreTurns]);
+  return read_cached(read, done, end);
 }
 
 /* ---- around the cache ---- */
@@ -319,16 +313,20 @@ static bool read_range(Read *read) {
   return is_long ? read_long(read) : read_cached(read, 0, size);
 }
 
-bool umemStore_read(umemStore *store, uint64_t offset, void *bytes, size_t size) {
-  Read read = {.store = store, .offset = offset, .bytes = bytes, .size = size, .threads = 1};
-  return read_range(&read);
-}
-
-bool umemStore_read_metered(umemStore *store, uint64_t offset, void *bytes, umemMeter *meter) {
-  if (meter->nbytes < query_from) return umemStore_read(store, offset, bytes, meter->nbytes);
-  Read read = {.store = store, .offset = offset, .bytes = bytes, .threads = 1, .meter = meter};
-  read.size = umemMeter_take(meter);
-  return read_range(&read);
+void umemStoreContext_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *host,
+                              uintptr_t dst_adr, size_t nbytes) {
+  (void)host;
+  umemStore *store = umemStore_of(ctx);
+  bool metered = umem_thread.meter && nbytes >= query_from;
+  Read read = {.store = store,
+               .offset = umemStore_offset(store, src_adr),
+               .bytes = (char *)dst_adr,
+               .size = nbytes,
+               .threads = 1,
+               .meter = metered ? umemMeter_find(ctx, src_adr, dst_adr, nbytes) : NULL};
+  if (!umemStore_maps(store, src_adr, umemIndexError)) return;
+  if (read.meter) read.size = umemMeter_take(read.meter);
+  read_range(&read);
 }
 
 /* ==== writes ====
@@ -398,11 +396,23 @@ static __attribute__((noinline)) bool write_past_cache(umemStore *store, uint64_
   return good && (done == size || write_cached(store, offset + done, bytes + done, size - done));
 }
 
-bool umemStore_write(umemStore *store, uint64_t offset, void const *bytes, size_t size) {
-  if (!umemStore_may_write(store, offset, size) || !umemStore_ensure_committed(store)) return false;
-  if (size >= umemStoreDirectFrom && store->direct == umemDirectOn)
-    return write_past_cache(store, offset, bytes, size);
-  return write_cached(store, offset, bytes, size);
+/* Whether the bytes are inside one live block of a committed store. */
+static inline bool may_write(umemStore *store, uintptr_t adr, size_t nbytes) {
+  return umemStore_maps(store, adr, umemIndexError) &&
+         umemStore_may_write(store, umemStore_offset(store, adr), nbytes) &&
+         umemStore_ensure_committed(store);
+}
+
+void umemStoreContext_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *host,
+                                uintptr_t src_adr, size_t nbytes) {
+  (void)host;
+  umemStore *store = umemStore_of(ctx);
+  uint64_t offset = umemStore_offset(store, dst_adr);
+  if (!may_write(store, dst_adr, nbytes)) return;
+  if (nbytes >= umemStoreDirectFrom && store->direct == umemDirectOn)
+    write_past_cache(store, offset, (char const *)src_adr, nbytes);
+  else
+    write_cached(store, offset, (char const *)src_adr, nbytes);
 }
 
 /* ---- buffers ---- */
@@ -443,9 +453,9 @@ bool umemStore_fill(umemStore *store, uint64_t offset, int c, size_t size) {
   return umemStore_ensure_committed(store) && fill(store, offset, c, size);
 }
 
-bool umemStore_set(umemStore *store, uint64_t offset, int c, size_t size) {
-  return umemStore_may_write(store, offset, size) && umemStore_ensure_committed(store) &&
-         fill(store, offset, c, size);
+void umemStoreContext_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
+  umemStore *store = umemStore_of(ctx);
+  if (may_write(store, adr, nbytes)) fill(store, umemStore_offset(store, adr), c, nbytes);
 }
 
 /* ---- move ---- */
@@ -458,7 +468,8 @@ bool umemStore_move(umemStore *store, uint64_t from, uint64_t to, size_t size) {
   bool good = true;
   for (size_t done = 0; good && done < size; done += chunk) {
     size_t n = umem_lesser(size - done, chunk);
-    good = umemStore_read(store, from + done, buffer, n) && write_all(store, to + done, buffer, n);
+    Read read = {.store = store, .offset = from + done, .bytes = buffer, .size = n, .threads = 1};
+    good = read_range(&read) && write_all(store, to + done, buffer, n);
   }
   umem_free(&store->host, (uintptr_t)large);
   return good;
@@ -475,13 +486,21 @@ static bool sync_name(umemStore *store) {
   return result == 0 || umemStore_fail(store, umemIOError, errno, "cannot flush the name of");
 }
 
-bool umemStore_flush(umemStore *store) {
-  if (!store->writable) return true;
-  if (!umemStore_ensure_committed(store)) return false;
+/* Linux finds pages that were written through a mapping without msync too; POSIX requires it. */
+static bool flush_mapping(umemStore *store) {
+  uint64_t length;
+  if (!umemStore_measure(store, &length)) return false;
+  if (length > store->limit) length = store->limit;
+  return !length || UMEM_AGAIN(msync(store->base, length, MS_SYNC)) == 0 ||
+         umemStore_fail(store, umemIOError, errno, "cannot flush the mapping of");
+}
+
+void umemStoreContext_flush(umemVirtual *ctx) {
+  umemStore *store = umemStore_of(ctx);
+  if (!store->writable || !umemStore_ensure_committed(store)) return;
+  if (store->base && !flush_mapping(store)) return;
   if (UMEM_AGAIN(fdatasync(store->fd)) != 0)
-    return umemStore_fail(store, umemIOError, errno, "cannot flush");
-  if (!__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE)) return true;
-  if (!sync_name(store)) return false;
-  __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);
-  return true;
+    umemStore_fail(store, umemIOError, errno, "cannot flush");
+  else if (__atomic_load_n(&store->unsynced_name, __ATOMIC_ACQUIRE) && sync_name(store))
+    __atomic_store_n(&store->unsynced_name, false, __ATOMIC_RELEASE);
 }

@@ -451,10 +451,8 @@ static bool carry_out(umemStore *store) {
 }
 
 bool umemStore_commit(umemStore *store) {
-  umemAttempt held;
-  umemStore_begin(store, &held);
+  UMEM_STORE_LOCKED(store);
   bool done = !store->building || carry_out(store);
   if (done) __atomic_store_n(&store->building, false, __ATOMIC_RELEASE);
-  umemStore_end(store, &held);
   return done;
 }

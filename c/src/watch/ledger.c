@@ -29,16 +29,19 @@ static struct {
 
 static bool is_on(void) { return __atomic_load_n(&ledger.on, __ATOMIC_RELAXED); }
 
-__attribute__((destructor)) static void free_records(void) {
-  if (!umem_texts_lock()) return;
+/* With the lock held. */
+static void switch_off(void) {
   if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
   __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
   __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
-  Record *records = ledger.records;
+}
+
+__attribute__((destructor)) static void free_records(void) {
+  UMEM_TEXTS_LOCKED();
+  switch_off();
+  free(ledger.records);
   ledger.records = NULL;
   ledger.count = 0;
-  umem_texts_unlock();
-  free(records);
 }
 
 static void count_copy(umemTrace const *trace, bool failed);
@@ -75,11 +78,8 @@ umemStatusType umem_ledger_start(void) {
 void umem_ledger_stop(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!umem_texts_lock()) return;
-  if (ledger.on) __atomic_fetch_sub(&umem_watched, 1, __ATOMIC_RELAXED);
-  __atomic_store_n(&ledger.on, false, __ATOMIC_RELAXED);
-  __atomic_store_n(&umem_sink, NULL, __ATOMIC_RELAXED);
-  umem_texts_unlock();
+  UMEM_TEXTS_LOCKED();
+  switch_off();
 }
 
 bool umem_ledger_is_on(void) { return is_on(); }
@@ -87,9 +87,8 @@ bool umem_ledger_is_on(void) { return is_on(); }
 void umem_ledger_clear(void) {
   UMEM_ENTER();
   umem_defer_cancel();
-  if (!umem_texts_lock()) return;
+  UMEM_TEXTS_LOCKED();
   ledger.count = 0;
-  umem_texts_unlock();
 }
 
 /* ---- a copy ---- */
@@ -162,15 +161,13 @@ static Record *record_of(umemTrace const *trace) {
 }
 
 static void count_copy(umemTrace const *trace, bool failed) {
-  if (!umem_texts_lock()) return;
-  if (ledger.on) {
-    umemLedgerRecord *sum = &record_of(trace)->sum;
-    sum->calls++;
-    sum->failed += failed;
-    sum->bytes += failed ? 0 : trace->route.bytes;
-    sum->seconds += trace->route.seconds;
-  }
-  umem_texts_unlock();
+  UMEM_TEXTS_LOCKED();
+  if (!ledger.on) return;
+  umemLedgerRecord *sum = &record_of(trace)->sum;
+  sum->calls++;
+  sum->failed += failed;
+  sum->bytes += failed ? 0 : trace->route.bytes;
+  sum->seconds += trace->route.seconds;
 }
 
 /* ---- the records ---- */

@@ -89,7 +89,7 @@ static void note(umemOpenStep const *step, umemRoutePlace const *src, umemRouteP
                  umemWay way, size_t nbytes, unsigned workers, uint64_t nanoseconds) {
   umemTrace *trace = step->trace;
   workers = workers ? workers * step->sharers : 1;
-  if (!umem_texts_lock()) return;
+  UMEM_TEXTS_LOCKED();
   umemRouteLeg *entry = find(&trace->route, src, dst, way_names[way]);
   if (entry) {
     entry->bytes += nbytes;
@@ -99,7 +99,6 @@ static void note(umemOpenStep const *step, umemRoutePlace const *src, umemRouteP
   } else {
     trace->route.left_out++;
   }
-  umem_texts_unlock();
 }
 
 /* Marks step, and the outer ones, as having a better note. */

@@ -524,15 +524,10 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
 
 umemLogFile *umemLogFile_open(umemVirtual *ctx, char const *filename, uint64_t max_bytes,
                               bool commits) {
-  umemAttempt held; /* a failure is recorded after the lock: a hook may take others */
   umemClock_start();
-  umemAttempt_begin(&held);
-  umemLock_acquire(&umem_log_lock);
-  umemLogFile *file = open_under_lock(ctx, filename, max_bytes, commits);
-  umemLock_release(&umem_log_lock);
-  umemAttempt_end(&held);
-  umemAttempt_record(&held);
-  return file;
+  UMEM_HOLDING(); /* a hook may take other locks */
+  UMEM_LOCKED(&umem_log_lock);
+  return open_under_lock(ctx, filename, max_bytes, commits);
 }
 
 /* No context writes any more: completes the file, so that it may become a new log. Undoes what
