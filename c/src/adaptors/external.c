@@ -26,8 +26,7 @@ typedef struct External {
   umemExternalOptions table;
   uintptr_t stream;
   umemLock serial;     /* held in functions of the table, if these want it */
-  umemRecords records; /* Records */
-  size_t nbytes, peak; /* of all records; under the lock of these */
+  umemRecords records; /* Records; all count as live */
 } External;
 
 static External *external_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
@@ -35,8 +34,7 @@ static External *external_of(umemVirtual *ctx) { return umemAdaptor_impl(ctx); }
 /* ---- records ---- */
 
 static void count_removed(umemRecords *records, uint32_t slot) {
-  External *external = (External *)((char *)records - offsetof(External, records));
-  external->nbytes -= records->index.spans[slot].size;
+  umemRecords_uncount(records, records->index.spans[slot].size);
 }
 
 /* Enters a block into reserved room. Returns false, with the room left as it is, if it overlaps a
@@ -54,8 +52,7 @@ static bool enter(External *external, Block const *block, Block *other) {
     Record *record = umemRecords_at(records, umemRecords_enter(records, block->adr, block->nbytes));
     record->head.number = records->entered;
     record->alignment = block->alignment;
-    external->nbytes += block->nbytes;
-    if (external->peak < external->nbytes) external->peak = external->nbytes;
+    umemRecords_count(records, block->nbytes);
   }
   umemLock_release(&records->lock);
   return !overlaps;
@@ -239,12 +236,7 @@ static umemSearch external_find(umemVirtual *ctx, uintptr_t adr, umemFound *foun
 }
 
 static bool external_usage(umemVirtual *ctx, umemUsage *usage) {
-  External *external = external_of(ctx);
-  if (!umemLock_try(&external->records.lock)) return false;
-  usage->nbytes = external->nbytes;
-  usage->peak = external->peak;
-  umemLock_release(&external->records.lock);
-  return true;
+  return umemRecords_usage(&external_of(ctx)->records, &usage->nbytes, &usage->peak);
 }
 
 /* ---- construction and end ---- */
@@ -339,5 +331,5 @@ umemKind const umem_external_kind = {
     .start = external_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemExternal, umem_external_kind, options,
-                        umemExternalOptions const *options)
+UMEM_ADAPTOR_CTORS(umemExternal, umem_external_kind, options, void *upstream,
+                   umemExternalOptions const *options)

@@ -180,7 +180,7 @@ static bool fault_start(umemVirtual *ctx, void const *plan) {
   return true;
 }
 
-UMEM_ADAPTOR_CTORS_WITH(umemFault, umem_fault_kind, plan, umemFaultPlan const *plan)
+UMEM_ADAPTOR_CTORS(umemFault, umem_fault_kind, plan, void *upstream, umemFaultPlan const *plan)
 
 /* ---- by name: "fault+host:?nth=3" ---- */
 

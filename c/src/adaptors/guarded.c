@@ -222,12 +222,7 @@ static umemSearch guarded_find(umemVirtual *ctx, uintptr_t adr, umemFound *found
 }
 
 static bool guarded_usage(umemVirtual *ctx, umemUsage *usage) {
-  Guarded *impl = impl_of(ctx);
-  if (!umemLock_try(&impl->blocks.records.lock)) return false;
-  usage->nbytes = impl->blocks.nbytes;
-  usage->peak = impl->blocks.peak;
-  umemLock_release(&impl->blocks.records.lock);
-  return true;
+  return umemRecords_usage(&impl_of(ctx)->blocks.records, &usage->nbytes, &usage->peak);
 }
 
 static void guarded_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
@@ -316,7 +311,7 @@ umemKind const umem_guarded_kind = {
     .start = guarded_start,
 };
 
-UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind)
+UMEM_ADAPTOR_CTORS(umemGuarded, umem_guarded_kind, NULL, void *upstream)
 
 /* ---- access ---- */
 

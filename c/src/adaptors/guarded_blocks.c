@@ -50,9 +50,8 @@ static umemGuardedBlock *block_at(umemGuardedBlocks const *blocks, uint32_t slot
 
 /* The function removed of the records. */
 static void end_block(umemRecords *records, uint32_t slot) {
-  umemGuardedBlocks *blocks = (umemGuardedBlocks *)records; /* its first member */
-  umemGuardedBlock *block = block_at(blocks, slot);
-  blocks->nbytes -= block->nbytes;
+  umemGuardedBlock *block = umemRecords_at(records, slot);
+  umemRecords_uncount(records, block->nbytes);
   free(block->label);
 }
 
@@ -104,11 +103,10 @@ umemGuardedBlock *umemGuardedBlocks_enter(umemGuardedBlocks *blocks, uintptr_t o
                               .size = size,
                               .access = umemGuardedWrite,
                               .protection = open_protection};
-  blocks->nbytes += nbytes;
-  if (close_neighbours(block, blocks->page)) {
-    if (blocks->nbytes > blocks->peak) blocks->peak = blocks->nbytes;
-    return block;
-  }
+  bool closed = close_neighbours(block, blocks->page);
+  if (!closed) block->nbytes = 0; /* it counts for nothing */
+  umemRecords_count(&blocks->records, block->nbytes);
+  if (closed) return block;
   int error = errno;
   umemRecords_remove(&blocks->records, slot);
   errno = error;

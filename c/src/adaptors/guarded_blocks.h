@@ -30,7 +30,6 @@ typedef struct umemGuardedBlock {
 typedef struct umemGuardedBlocks {
   umemRecords records; /* umemGuardedBlocks, by their pages; first */
   size_t page;
-  size_t nbytes, peak; /* of all blocks, as requested; under the lock of the records */
   umemVirtual *ctx;
   struct umemGuardedBlocks *newer, *older; /* in the list of those that the report looks at */
 } umemGuardedBlocks;

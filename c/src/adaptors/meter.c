@@ -192,49 +192,40 @@ static void count_pages(Meter *meter, umemPages const *below, size_t nbytes, boo
 }
 
 static uintptr_t meter_reserve(umemVirtual *ctx, size_t nbytes) {
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umemVirtual *upstream = upstream_of(ctx);
-  uintptr_t adr = umem_null_of(ctx);
-  if (upstream) adr = meter_of(ctx)->pages->below->reserve(upstream, nbytes);
-  umemAdaptor_failed(ctx, before);
-  return adr;
+  return upstream ? meter_of(ctx)->pages->below->reserve(upstream, nbytes) : umem_null_of(ctx);
 }
 
 static bool meter_release(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umemVirtual *upstream = upstream_of(ctx);
-  bool released = upstream && meter_of(ctx)->pages->below->release(upstream, adr, nbytes);
-  umemAdaptor_failed(ctx, before);
-  return released;
+  return upstream && meter_of(ctx)->pages->below->release(upstream, adr, nbytes);
 }
 
 static size_t map_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
   if (!admits(ctx, meter_of(ctx), nbytes)) return 0;
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umemVirtual *upstream = upstream_of(ctx);
   size_t done = upstream ? below->map(upstream, adr, nbytes) : 0;
-  umemAdaptor_failed(ctx, before);
   retract(meter_of(ctx), nbytes - done);
   count_pages(meter_of(ctx), below, done, true);
   return done;
 }
 
 static size_t unmap_of(umemVirtual *ctx, umemPages const *below, uintptr_t adr, size_t nbytes) {
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umemVirtual *upstream = upstream_of(ctx);
   size_t done = upstream ? below->unmap(upstream, adr, nbytes) : 0;
-  umemAdaptor_failed(ctx, before);
   count_pages(meter_of(ctx), below, done, false);
   return done;
 }
 
 static size_t move_of(umemVirtual *ctx, umemPages const *below, uintptr_t from, uintptr_t to,
                       size_t nbytes) {
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umemVirtual *upstream = upstream_of(ctx);
-  size_t done = upstream ? below->move(upstream, from, to, nbytes) : 0;
-  umemAdaptor_failed(ctx, before);
-  return done;
+  return upstream ? below->move(upstream, from, to, nbytes) : 0;
 }
 
 /* The methods of pages of 1 << order others. */
@@ -388,7 +379,7 @@ umemKind const umem_limit_kind = {
     .start = limit_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemLimit, umem_limit_kind, &maximum, size_t maximum)
+UMEM_ADAPTOR_CTORS(umemLimit, umem_limit_kind, &maximum, void *upstream, size_t maximum)
 
 size_t umemLimit_used(umemLimit *ctx) {
   UMEM_ENTER();
@@ -478,7 +469,7 @@ umemKind const umem_stats_kind = {
     .start = stats_start,
 };
 
-UMEM_ADAPTOR_CTORS(umemStats, umem_stats_kind)
+UMEM_ADAPTOR_CTORS(umemStats, umem_stats_kind, NULL, void *upstream)
 
 /* ---- Stats: figures ---- */
 

@@ -32,9 +32,8 @@ static uintptr_t retry_allocate(umemVirtual *ctx, umemRequest const *request) {
                    "free some",
                    request->nbytes, attempt);
     if (!hopeless && is_helped(ctx, request, attempt)) continue;
-    uint64_t before = umem_thread.failures;
+    UMEM_ADAPTOR_RECORDS(ctx);
     umemAttempt_record(&held);
-    umemAdaptor_failed(ctx, before);
     return adr;
   }
 }
@@ -73,5 +72,5 @@ umemKind const umem_retry_kind = {
     .start = retry_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemRetry, umem_retry_kind, (&(Help){callback, user}),
-                        umemRetryCallback *callback, void *user)
+UMEM_ADAPTOR_CTORS(umemRetry, umem_retry_kind, (&(Help){callback, user}), void *upstream,
+                   umemRetryCallback *callback, void *user)

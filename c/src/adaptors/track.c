@@ -24,9 +24,7 @@ typedef struct Record {
 
 typedef struct Track {
   umemAdaptor adaptor;
-  umemRecords records;  /* Records */
-  size_t count, nbytes; /* of all records; under the lock of these */
-  size_t peak;          /* of nbytes */
+  umemRecords records; /* Records; all count as live */
   unsigned frames;
 } Track;
 
@@ -46,8 +44,7 @@ static Record *record_at(Track const *track, uint32_t slot) {
 static void end_record(umemRecords *records, uint32_t slot) {
   Track *track = (Track *)((char *)records - offsetof(Track, records));
   Record *record = record_at(track, slot);
-  track->count--;
-  track->nbytes -= records->index.spans[slot].size;
+  umemRecords_uncount(records, records->index.spans[slot].size);
   free(record->label);
   free(record->trace);
 }
@@ -111,9 +108,7 @@ static uintptr_t enter(umemVirtual *ctx, uintptr_t adr, size_t nbytes, Record co
   Record *entered = record_at(track, umemRecords_enter(records, adr, nbytes));
   *entered = *record;
   entered->head.number = records->entered;
-  track->count++;
-  track->nbytes += nbytes;
-  if (track->peak < track->nbytes) track->peak = track->nbytes;
+  umemRecords_count(records, nbytes);
   return adr;
 }
 
@@ -251,8 +246,8 @@ static void label_of(Track *track, umemTrackBlock const *block, char *label) {
 
 static size_t count_blocks(Track *track, size_t *nbytes) {
   UMEM_LOCKED(&track->records.lock);
-  *nbytes = track->nbytes;
-  return track->count;
+  *nbytes = track->records.live_bytes;
+  return track->records.live_count;
 }
 
 /* Records the blocks that are live, if there are any. Other threads may be using ctx. */
@@ -303,12 +298,7 @@ static umemSearch track_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) 
 }
 
 static bool track_usage(umemVirtual *ctx, umemUsage *usage) {
-  Track *track = track_of(ctx);
-  if (!umemLock_try(&track->records.lock)) return false;
-  usage->nbytes = track->nbytes;
-  usage->peak = track->peak;
-  umemLock_release(&track->records.lock);
-  return true;
+  return umemRecords_usage(&track_of(ctx)->records, &usage->nbytes, &usage->peak);
 }
 
 static void track_set_block_label(umemVirtual *ctx, uintptr_t adr, char const *label) {
@@ -372,7 +362,8 @@ umemKind const umem_track_kind = {
     .start = track_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemTrack, umem_track_kind, options, umemTrackOptions const *options)
+UMEM_ADAPTOR_CTORS(umemTrack, umem_track_kind, options, void *upstream,
+                   umemTrackOptions const *options)
 
 /* ---- figures and blocks ---- */
 

@@ -243,3 +243,11 @@ uint32_t umemRecords_from(umemRecords const *records, uintptr_t from) {
   uint32_t slot = umemIndex_floor(&records->index, from);
   return slot && spans[slot].start == from ? slot : spans[slot].after;
 }
+
+bool umemRecords_usage(umemRecords *records, uint64_t *nbytes, uint64_t *peak) {
+  if (!umemLock_try(&records->lock)) return false;
+  *nbytes = records->live_bytes;
+  if (peak) *peak = records->live_peak;
+  umemLock_release(&records->lock);
+  return true;
+}

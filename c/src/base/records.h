@@ -112,7 +112,8 @@ typedef struct umemRecords {
   size_t record_size;
   size_t room; /* how many records there are */
   uint32_t reserved;
-  uint64_t entered; /* allocations so far */
+  uint64_t entered;                         /* allocations so far */
+  size_t live_count, live_bytes, live_peak; /* see umemRecords_count */
   void (*removed)(struct umemRecords *records, uint32_t slot);
 } umemRecords;
 
@@ -145,6 +146,17 @@ uint32_t umemRecords_enter(umemRecords *records, uintptr_t start, size_t size);
 
 void umemRecords_remove(umemRecords *records, uint32_t slot);
 
+/* A block of so many bytes lives, or lives no more, as its user counts. */
+static inline void umemRecords_count(umemRecords *records, size_t nbytes) {
+  records->live_count++;
+  records->live_bytes += nbytes;
+  if (records->live_peak < records->live_bytes) records->live_peak = records->live_bytes;
+}
+static inline void umemRecords_uncount(umemRecords *records, size_t nbytes) {
+  records->live_count--;
+  records->live_bytes -= nbytes;
+}
+
 /* Each returns a slot, or 0 for none: of the block that begins at start; that contains adr; that
  * has this name, without a search; of the first block that begins at or after from; of the next
  * one. */
@@ -164,5 +176,11 @@ uint32_t umemRecords_from(umemRecords const *records, uintptr_t from);
 static inline uint32_t umemRecords_next(umemRecords const *records, uint32_t slot) {
   return records->index.spans[slot].after;
 }
+
+/* ---- takes the lock ---- */
+
+/* The bytes of what lives, and the most that these were; peak: or NULL. Returns false, without
+ * waiting, where another thread has the lock. */
+bool umemRecords_usage(umemRecords *records, uint64_t *nbytes, uint64_t *peak);
 
 #endif

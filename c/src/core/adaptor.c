@@ -5,14 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A call of the upstream, whose failure becomes ctx's as well. */
-#define PASS_ON(call)                                                                              \
-  do {                                                                                             \
-    uint64_t before = umem_thread.failures;                                                        \
-    call;                                                                                          \
-    umemAdaptor_failed(ctx, before);                                                               \
-  } while (0)
-
 /* ---- construction and end ---- */
 
 /* What the public structs of all adaptors look like. */
@@ -90,7 +82,10 @@ umemStatusType umemAdaptor_open(void *ctx, void *upstream, umemOptionValue const
 
 void umemAdaptor_dtor(umemVirtual *ctx) {
   umemAdaptor *impl = umemAdaptor_impl(ctx);
-  if (impl->owns_upstream) PASS_ON(umem_dtor(impl->upstream));
+  if (impl->owns_upstream) {
+    UMEM_ADAPTOR_RECORDS(ctx);
+    umem_dtor(impl->upstream);
+  }
   free(impl);
 }
 
@@ -107,13 +102,13 @@ void umemAdaptor_aligned_free(umemVirtual *ctx, uintptr_t adr) {
 }
 
 uintptr_t umemAdaptor_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
-  uintptr_t origin;
-  PASS_ON(origin = umem_aligned_origin(umemAdaptor_upstream(ctx), adr));
-  return origin;
+  UMEM_ADAPTOR_RECORDS(ctx);
+  return umem_aligned_origin(umemAdaptor_upstream(ctx), adr);
 }
 
 void umemAdaptor_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
-  PASS_ON(umem_set(umemAdaptor_upstream(ctx), adr, c, nbytes));
+  UMEM_ADAPTOR_RECORDS(ctx);
+  umem_set(umemAdaptor_upstream(ctx), adr, c, nbytes);
 }
 
 void umemAdaptor_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
@@ -132,8 +127,11 @@ bool umemAdaptor_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_a
                              umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   umemVirtual *from = src == ctx ? upstream : src, *to = dst == ctx ? upstream : dst;
-  PASS_ON(layout->rank ? umem_copy_strided(from, src_adr, to, dst_adr, layout)
-                       : umem_copy_to(from, src_adr, to, dst_adr, layout->item_size));
+  UMEM_ADAPTOR_RECORDS(ctx);
+  if (layout->rank)
+    umem_copy_strided(from, src_adr, to, dst_adr, layout);
+  else
+    umem_copy_to(from, src_adr, to, dst_adr, layout->item_size);
   return true;
 }
 
@@ -147,12 +145,14 @@ bool umemAdaptor_copy_runs(umemVirtual *ctx, umemVirtual *src, umemVirtual *dst,
                            size_t count) {
   umemVirtual *upstream = umemAdaptor_upstream(ctx);
   umemVirtual *from = src == ctx ? upstream : src, *to = dst == ctx ? upstream : dst;
-  PASS_ON(if (umem_check(upstream)) umem_copy_runs(from, to, runs, count));
+  UMEM_ADAPTOR_RECORDS(ctx);
+  if (umem_check(upstream)) umem_copy_runs(from, to, runs, count);
   return true;
 }
 
 void umemAdaptor_wait(umemVirtual *ctx, umemVirtual *other) {
-  PASS_ON(umem_wait(umemAdaptor_upstream(ctx), other));
+  UMEM_ADAPTOR_RECORDS(ctx);
+  umem_wait(umemAdaptor_upstream(ctx), other);
 }
 
 umemVirtual *umemAdaptor_upstream_method(umemVirtual *ctx) { return umemAdaptor_upstream(ctx); }

@@ -40,6 +40,18 @@ static inline bool umemAdaptor_failed(umemVirtual *ctx, uint64_t before) {
   return umem_thread.failures != before && umemVirtual_adopt(ctx, before) != umemOK;
 }
 
+/* What upstream records from here to the end of the block of code is a failure of ctx, too. */
+#define UMEM_ADAPTOR_RECORDS(ctx)                                                                  \
+  __attribute__((cleanup(umemAdaptor_end_call), unused))                                           \
+  umemAdaptorCall const umem_call_ = {(ctx), umem_thread.failures}
+typedef struct umemAdaptorCall {
+  umemVirtual *ctx;
+  uint64_t before;
+} umemAdaptorCall;
+static inline void umemAdaptor_end_call(umemAdaptorCall const *call) {
+  umemAdaptor_failed(call->ctx, call->before);
+}
+
 /* Records on ctx what was held while its upstream was asked, if there was anything. */
 static inline void umemAdaptor_record_held(umemVirtual *ctx, umemAttempt const *held) {
   uint64_t before = umem_thread.failures;
@@ -59,25 +71,16 @@ static inline void umemAdaptor_record_held(umemVirtual *ctx, umemAttempt const *
 umemStatusType umemAdaptor_construct(void *ctx, void *upstream, bool owns, umemKind const *kind,
                                      void const *options);
 
-/* Defines the two constructors of an adaptor: the first borrows its upstream, the second takes
- * it over. WITH more parameters, from which options, an expression, makes what start gets. */
-#define UMEM_ADAPTOR_CTORS_WITH(type, kind, options, ...)                                          \
-  umemStatusType type##_ctor(type *ctx, void *upstream, __VA_ARGS__) {                             \
+/* Defines the two constructors of an adaptor, with the parameters that come last: the first
+ * borrows its upstream, the second takes it over. options: an expression for what start gets. */
+#define UMEM_ADAPTOR_CTORS(type, kind, options, ...)                                               \
+  umemStatusType type##_ctor(type *ctx, __VA_ARGS__) {                                             \
     UMEM_ENTER();                                                                                  \
     return umemAdaptor_construct(ctx, upstream, false, &(kind), options);                          \
   }                                                                                                \
-  umemStatusType type##_adopt(type *ctx, void *upstream, __VA_ARGS__) {                            \
+  umemStatusType type##_adopt(type *ctx, __VA_ARGS__) {                                            \
     UMEM_ENTER();                                                                                  \
     return umemAdaptor_construct(ctx, upstream, true, &(kind), options);                           \
-  }
-#define UMEM_ADAPTOR_CTORS(type, kind)                                                             \
-  umemStatusType type##_ctor(type *ctx, void *upstream) {                                          \
-    UMEM_ENTER();                                                                                  \
-    return umemAdaptor_construct(ctx, upstream, false, &(kind), NULL);                             \
-  }                                                                                                \
-  umemStatusType type##_adopt(type *ctx, void *upstream) {                                         \
-    UMEM_ENTER();                                                                                  \
-    return umemAdaptor_construct(ctx, upstream, true, &(kind), NULL);                              \
   }
 
 /* The construct of schemes of adaptors, whose user is their umemKind. */
@@ -133,16 +136,13 @@ static inline uintptr_t umem_alloc_as(umemVirtual *ctx, umemRequest const *reque
 
 /* Makes a request of the upstream, and gives a block back to it. Failures become those of ctx. */
 static inline uintptr_t umemAdaptor_allocate(umemVirtual *ctx, umemRequest const *request) {
-  uint64_t before = umem_thread.failures;
-  uintptr_t adr = umem_alloc_as(umemAdaptor_upstream(ctx), request);
-  umemAdaptor_failed(ctx, before);
-  return adr;
+  UMEM_ADAPTOR_RECORDS(ctx);
+  return umem_alloc_as(umemAdaptor_upstream(ctx), request);
 }
 
 static inline void umemAdaptor_give_back(umemVirtual *ctx, uintptr_t adr, bool aligned) {
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umem_free_as(umemAdaptor_upstream(ctx), adr, aligned);
-  umemAdaptor_failed(ctx, before);
 }
 
 void umemAdaptor_free(umemVirtual *ctx, uintptr_t adr);

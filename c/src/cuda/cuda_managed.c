@@ -264,4 +264,4 @@ umemKind const umem_cuda_prefetch_kind = {
     .start = prefetch_start,
 };
 
-UMEM_ADAPTOR_CTORS(umemCudaPrefetch, umem_cuda_prefetch_kind)
+UMEM_ADAPTOR_CTORS(umemCudaPrefetch, umem_cuda_prefetch_kind, NULL, void *upstream)

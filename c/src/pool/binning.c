@@ -382,8 +382,8 @@ umemKind const umem_binning_kind = {
     .start = binning_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemBinning, umem_binning_kind, (&(Given){bins, count}),
-                        umemBin const *bins, size_t count)
+UMEM_ADAPTOR_CTORS(umemBinning, umem_binning_kind, (&(Given){bins, count}), void *upstream,
+                   umemBin const *bins, size_t count)
 
 umemStatusType umemBinning_add(umemBinning *ctx, umemBin const *bin) {
   UMEM_ENTER();
@@ -391,12 +391,8 @@ umemStatusType umemBinning_add(umemBinning *ctx, umemBin const *bin) {
   if (!self) return UMEM_RESULT();
   if (!bin) return umemVirtual_fail(self, umemValueError, "the bin is NULL");
   if (!check_bin(self, bin, "the bin") || !keeps_promises(self, bin->ctx)) return UMEM_RESULT();
-  umemLock_acquire(&binning_of(self)->lock);
-  umemAttempt held; /* the program's hook must not be called under the lock */
-  umemAttempt_begin(&held);
+  UMEM_HOLDING(); /* the program's hook must not be called under the lock */
+  UMEM_LOCKED(&binning_of(self)->lock);
   insert(self, bin);
-  umemAttempt_end(&held);
-  umemLock_release(&binning_of(self)->lock);
-  umemAttempt_record(&held);
   return UMEM_RESULT();
 }

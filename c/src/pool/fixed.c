@@ -89,9 +89,8 @@ static void fixed_trim(umemVirtual *ctx, size_t keep) {
   umemAttempt held;
   umemFixedFreeList_trim(list_of(ctx), keep, &held);
   umemAdaptor_record_held(ctx, &held);
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umem_trim(umemAdaptor_upstream(ctx), keep);
-  umemAdaptor_failed(ctx, before);
 }
 
 static void measure_list(umemFixedFreeList *list, umemFixedStats *stats) {
@@ -230,8 +229,8 @@ static bool fixed_start(umemVirtual *ctx, void const *given) {
 
 extern umemKind const umem_fixed_kind; /* below */
 
-UMEM_ADAPTOR_CTORS_WITH(umemFixed, umem_fixed_kind, (&(Wish){block_size, options}),
-                        size_t block_size, umemFixedOptions const *options)
+UMEM_ADAPTOR_CTORS(umemFixed, umem_fixed_kind, (&(Wish){block_size, options}), void *upstream,
+                   size_t block_size, umemFixedOptions const *options)
 
 /* ---- by name: "fixed+cuda:0?block=800" ---- */
 

@@ -193,9 +193,8 @@ static void pool_trim(umemVirtual *ctx, size_t keep) {
   umemPoolChunk_release(core, keep);
   umemPoolPages_release(core, keep);
   umemPoolBlock_unlock(ctx, &held);
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   umem_trim(core->upstream, keep);
-  umemAdaptor_failed(ctx, before);
 }
 
 /* ---- construction and end of a pool ---- */
@@ -342,7 +341,8 @@ umemKind const umem_pool_kind = {
     .start = pool_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemPool, umem_pool_kind, options, umemPoolOptions const *options)
+UMEM_ADAPTOR_CTORS(umemPool, umem_pool_kind, options, void *upstream,
+                   umemPoolOptions const *options)
 
 /* ---- views ---- */
 
@@ -367,14 +367,13 @@ static void on_trim(umemVirtual *ctx, size_t keep) {
 static void on_synchronize(umemVirtual *ctx) {
   umemPoolImpl const *impl = umemPoolImpl_of(ctx);
   umemPoolCore *core = impl->core;
-  uint64_t before = umem_thread.failures;
+  UMEM_ADAPTOR_RECORDS(ctx);
   if (impl->list->mark.is_needed && !__atomic_load_n(&core->ended, __ATOMIC_ACQUIRE)) {
     UMEM_FORGETTING();
     UMEM_LOCKED(&core->lock);
     if (!core->ended) umemPoolTransfer_mark_all(impl->list, false);
   }
   umem_synchronize(umemAdaptor_upstream(ctx));
-  umemAdaptor_failed(ctx, before);
 }
 
 /* The view ends, whatever fails. */

@@ -370,11 +370,7 @@ static umemSearch debug_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) 
 }
 
 static bool debug_usage(umemVirtual *ctx, umemUsage *usage) {
-  umemDebugTable *table = &umemDebug_impl(ctx)->table;
-  if (!umemLock_try(&table->records.lock)) return false;
-  usage->nbytes = table->live_bytes;
-  umemLock_release(&table->records.lock);
-  return true;
+  return umemRecords_usage(&umemDebug_impl(ctx)->table.records, &usage->nbytes, NULL);
 }
 
 static struct umemVtbl const debug_vtbl = {
@@ -417,7 +413,8 @@ umemKind const umem_debug_kind = {
     .start = debug_start,
 };
 
-UMEM_ADAPTOR_CTORS_WITH(umemDebug, umem_debug_kind, options, umemDebugOptions const *options)
+UMEM_ADAPTOR_CTORS(umemDebug, umem_debug_kind, options, void *upstream,
+                   umemDebugOptions const *options)
 
 /* ---- checks and figures on request ---- */
 
@@ -447,11 +444,12 @@ umemStatusType umemDebug_get(umemDebug *ctx, umemDebugFigures *figures) {
       !umem_can_write_sized(ctx, figures, least, "figures", "umemDebugFigures"))
     return UMEM_RESULT();
   umemDebugImpl *debug = ctx->impl;
-  umemDebugTable const *table = &debug->table;
-  umemLock_acquire(&debug->table.records.lock);
-  umemDebugFigures now = {sizeof now,        debug->findings,   table->live_count,
-                          table->live_bytes, table->kept_count, table->kept_bytes};
-  umemLock_release(&debug->table.records.lock);
+  umemDebugTable *table = &debug->table;
+  umemRecords *records = &table->records;
+  umemLock_acquire(&records->lock);
+  umemDebugFigures now = {sizeof now,          debug->findings,   records->live_count,
+                          records->live_bytes, table->kept_count, table->kept_bytes};
+  umemLock_release(&records->lock);
   umem_write_sized(figures, &now, sizeof now);
   return umemOK;
 }

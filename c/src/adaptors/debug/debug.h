@@ -72,7 +72,6 @@ typedef struct umemDebugTable {
   umemRecords records;     /* umemDebugRecords; first. The lists of spans are of kept blocks */
   uint32_t oldest, newest; /* of those that are kept */
   unsigned frames;
-  size_t live_count, live_bytes; /* live, or freeing */
   size_t kept_count, kept_bytes; /* kept, or admitted */
   size_t most_count, most_bytes; /* that may be kept */
 } umemDebugTable;

@@ -43,8 +43,7 @@ static void unlink_kept(umemDebugTable *table, uint32_t slot) {
 }
 
 static void end_life(umemDebugTable *table, uint32_t slot) {
-  table->live_count--;
-  table->live_bytes -= record_at(table, slot)->block.nbytes;
+  umemRecords_uncount(&table->records, record_at(table, slot)->block.nbytes);
 }
 
 /* ---- new blocks ---- */
@@ -74,8 +73,7 @@ void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **tr
                                               .traces = traces,
                                               .block = block,
                                               .allocated_frames = (uint16_t)frames};
-  table->live_count++;
-  table->live_bytes += block.nbytes;
+  umemRecords_count(&table->records, block.nbytes);
 }
 
 /* ---- finding a block ---- */

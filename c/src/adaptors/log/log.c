@@ -505,15 +505,8 @@ umemKind const umem_log_kind = {
 
 /* ---- the calls ---- */
 
-umemStatusType umemLog_ctor(umemLog *ctx, void *upstream, umemLogOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, false, &umem_log_kind, &(Wish){options, true});
-}
-
-umemStatusType umemLog_adopt(umemLog *ctx, void *upstream, umemLogOptions const *options) {
-  UMEM_ENTER();
-  return umemAdaptor_construct(ctx, upstream, true, &umem_log_kind, &(Wish){options, true});
-}
+UMEM_ADAPTOR_CTORS(umemLog, umem_log_kind, (&(Wish){options, true}), void *upstream,
+                   umemLogOptions const *options)
 
 unsigned umemLog_number(umemLog *ctx) {
   UMEM_ENTER();
