@@ -243,7 +243,7 @@ MUTANTS = CORE_MUTANTS + PLACE_MUTANTS + [
       "a block that stays in a file counts as lost", first=("unit.ends",)),
     c("adaptors/debug/debug.c", "    .leave = debug_leave,\n", "",
       "a Debug takes a block that stays in a file for lost", first=("unit.ends",)),
-    c("stores/store_file.c", "store->writable && !store->scratch && store->reuse", "store->writable && store->reuse",
+    c("stores/store.c", "store->writable && !store->scratch && store->reuse", "store->writable && store->reuse",
       "a scratch file never gets its blocks back", first=("unit.ends",)),
     c("core/status.c", "  if (seen) return;\n", "",
       "a loss is printed although a hook has got it", first=("unit.ends",)),

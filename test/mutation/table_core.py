@@ -223,7 +223,7 @@ CORE_MUTANTS = [
       "labels that come late are not in the log", first=("unit.log",)),
 
     # ---- core ----
-    c("core/plan.c", "  if (ordered) umem_wait(dst, src);\n", "", "the destination does not wait for the read",
+    c("core/plan.c", "  if (ordered) umem_wait(other, mover);\n", "", "nothing waits for the read",
       first=("contract.order",)),
     c("core/copy.c", "bool up = move->shift < 0;", "bool up = move->shift > 0;",
       "a move overwrites what it has not read", first=("unit.overlap",)),

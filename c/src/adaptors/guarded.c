@@ -93,21 +93,28 @@ static uintptr_t guarded_allocate(umemVirtual *ctx, umemRequest const *request) 
 }
 UMEM_ADAPTOR_ALLOCATES(guarded_allocate)
 
+/* Opens the pages of the block at adr, and removes it from the records. *origin: of the block; 0
+ * where none begins at adr. *error: why its pages cannot be opened. */
+static bool remove_block(Guarded *impl, uintptr_t adr, uintptr_t *origin, int *error) {
+  UMEM_LOCKED(&impl->blocks.records.lock);
+  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
+  *origin = block ? block->origin : 0;
+  bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
+  *error = errno;
+  return removed;
+}
+
 static void guarded_free(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   Guarded *impl = impl_of(ctx);
   if (!impl->has_pages) {
     umemAdaptor_give_back(ctx, adr, aligned);
     return;
   }
-  umemLock_acquire(&impl->blocks.records.lock);
-  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
-  uintptr_t origin = block ? block->origin : 0;
-  bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
-  int error = errno;
-  umemLock_release(&impl->blocks.records.lock);
-  if (removed)
+  uintptr_t origin;
+  int error;
+  if (remove_block(impl, adr, &origin, &error))
     umemAdaptor_give_back(ctx, origin, true);
-  else if (block)
+  else if (origin)
     refuse_change(ctx, "open", adr, error);
   else
     refuse_unknown(ctx, adr);
@@ -117,13 +124,10 @@ UMEM_ADAPTOR_FREES(guarded_free)
 /* What cannot be opened remains in the records, and closed. */
 static void guarded_leave(umemVirtual *ctx, uintptr_t adr, bool aligned) {
   (void)aligned;
-  Guarded *impl = impl_of(ctx);
-  umemLock_acquire(&impl->blocks.records.lock);
-  umemGuardedBlock *block = umemGuardedBlocks_at(&impl->blocks, adr);
-  uintptr_t origin = block ? block->origin : 0;
-  bool removed = block && umemGuardedBlocks_remove(&impl->blocks, block);
-  umemLock_release(&impl->blocks.records.lock);
-  if (removed) umemVirtual_leave(umemAdaptor_upstream(ctx), origin, true);
+  uintptr_t origin;
+  int error;
+  if (remove_block(impl_of(ctx), adr, &origin, &error))
+    umemVirtual_leave(umemAdaptor_upstream(ctx), origin, true);
 }
 
 static uintptr_t guarded_aligned_origin(umemVirtual *ctx, uintptr_t adr) {
@@ -180,22 +184,14 @@ static void guarded_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
   if (has_pages) close_pages(ctx, adr, use_write, name);
 }
 
-/* The bytes that a side of a copy touches: from *adr on, which becomes the first of them. */
-static size_t touched(uintptr_t *adr, umemLayout const *layout, ptrdiff_t const *strides) {
-  umemLayoutSpan span = {0, (ptrdiff_t)layout->item_size};
-  umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span);
-  *adr += (uintptr_t)span.low;
-  return (size_t)(span.high - span.low);
-}
-
 static bool guarded_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
                                 umemVirtual *dst, uintptr_t dst_adr, umemLayout const *layout) {
   bool has_pages = impl_of(ctx)->has_pages, reads = has_pages && src == ctx,
        writes = has_pages && dst == ctx;
   umemRecordName of_read, of_written;
   uintptr_t read = src_adr, written = dst_adr;
-  size_t read_size = touched(&read, layout, layout->src_strides),
-         written_size = touched(&written, layout, layout->dst_strides);
+  size_t read_size = umem_touched(&read, layout, layout->src_strides),
+         written_size = umem_touched(&written, layout, layout->dst_strides);
   if (reads && !open_pages(ctx, read, read_size, use_read, &of_read)) return true;
   if (!writes || open_pages(ctx, written, written_size, use_write, &of_written)) {
     umemAdaptor_copy_direct(ctx, src, src_adr, dst, dst_adr, layout);
@@ -258,7 +254,7 @@ static void guarded_dtor(umemVirtual *ctx) {
   if (impl->has_pages) {
     umemGuardedBlocks_unlist(&impl->blocks);
     free_all(ctx);
-    umemGuardedBlocks_fini(&impl->blocks);
+    umemRecords_fini(&impl->blocks.records);
   }
   umemAdaptor_dtor(ctx);
 }

@@ -63,8 +63,6 @@ bool umemGuardedBlocks_init(umemGuardedBlocks *blocks, umemVirtual *ctx) {
   return true;
 }
 
-void umemGuardedBlocks_fini(umemGuardedBlocks *blocks) { umemRecords_fini(&blocks->records); }
-
 /* ---- blocks and their pages ---- */
 
 static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) & ~(unit - 1); }

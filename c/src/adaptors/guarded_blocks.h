@@ -41,7 +41,6 @@ bool umemGuardedBlocks_init(umemGuardedBlocks *blocks, umemVirtual *ctx);
 /* Before the end, and before the last blocks are removed: the report does not look at them any
  * more. */
 void umemGuardedBlocks_unlist(umemGuardedBlocks *blocks);
-void umemGuardedBlocks_fini(umemGuardedBlocks *blocks);
 
 /* Computes how much of the upstream a block needs, and at a multiple of which alignment. Returns
  * false if it exceeds the address space. Needs no lock. */

@@ -20,6 +20,18 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+/* ==== writing ==== */
+
+int umem_write_all(int fd, char const *bytes, size_t nbytes) {
+  while (nbytes) {
+    ssize_t n = UMEM_AGAIN(write(fd, bytes, nbytes));
+    if (n <= 0) return n ? errno : EIO;
+    bytes += n;
+    nbytes -= (size_t)n;
+  }
+  return 0;
+}
+
 /* ==== space ==== */
 
 /* The end of a piece that begins at `at`: a multiple of the least one, so that pieces share no

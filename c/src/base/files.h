@@ -23,6 +23,9 @@
     result_;                                                                                       \
   })
 
+/* Writes all bytes. Returns an errno. */
+int umem_write_all(int fd, char const *bytes, size_t nbytes);
+
 /* ==== space ==== */
 
 /* fallocate of [from, to), with its flags. Signals do not keep it from ending, however often they

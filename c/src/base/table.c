@@ -21,6 +21,14 @@ bool umemTable_resize(umemTable *table, size_t capacity) {
   return true;
 }
 
+umemTableCell *umemTable_containing(umemTable const *table, uintptr_t adr) {
+  umemTableCell *cell = adr < UINTPTR_MAX ? umemTable_find(table, adr) : NULL;
+  if (cell) return cell;
+  for (size_t at = 0; (cell = umemTable_next(table, &at)); at++)
+    if (adr - umemTable_key(cell) < cell->value) return cell;
+  return NULL;
+}
+
 bool umemTable_insert(umemTable *table, uintptr_t key, uintptr_t value) {
   uintptr_t none;
   if (2 * (table->count + 1) > table->capacity &&

@@ -94,6 +94,10 @@ static inline void umemTable_remove(umemTable *table, umemTableCell *cell) {
  * without memory. */
 bool umemTable_resize(umemTable *table, size_t capacity);
 
+/* The cell of the block that contains adr, of a table that has the sizes of blocks by their
+ * addresses. It is in no order, so only a block that begins at adr is found at once. */
+umemTableCell *umemTable_containing(umemTable const *table, uintptr_t adr);
+
 /* Stores key, which is not in the table, and keeps half of the cells free. False, with nothing
  * changed, without memory. */
 bool umemTable_insert(umemTable *table, uintptr_t key, uintptr_t value);

@@ -31,6 +31,13 @@ bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t c
   return true;
 }
 
+size_t umem_touched(uintptr_t *adr, umemLayout const *layout, ptrdiff_t const *strides) {
+  umemLayoutSpan span = {0, (ptrdiff_t)layout->item_size};
+  umem_span_of(layout->item_size, layout->rank, layout->extents, strides, &span);
+  *adr += (uintptr_t)span.low;
+  return (size_t)(span.high - span.low);
+}
+
 size_t umem_count_items(umemLayout const *layout) {
   size_t count = 1;
   for (int k = 0; k < layout->rank; k++) count *= layout->extents[k];

@@ -26,6 +26,9 @@ bool umem_c_strides(size_t item_size, int rank, size_t const *extents, ptrdiff_t
 bool umem_span_of(size_t item_size, int rank, size_t const *extents, ptrdiff_t const *strides,
                   umemLayoutSpan *span);
 
+/* The bytes that a side of a copy touches: from *adr on, which becomes the first of them. */
+size_t umem_touched(uintptr_t *adr, umemLayout const *layout, ptrdiff_t const *strides);
+
 /* The distance between two items, in whichever direction. */
 static inline size_t umem_stride_length(ptrdiff_t stride) {
   return stride < 0 ? (size_t)0 - (size_t)stride : (size_t)stride;

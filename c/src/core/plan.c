@@ -266,22 +266,19 @@ void umem_copy_buffered(umemVirtual *src, uintptr_t src_adr, umemVirtual *dst, u
 
 /* ---- by pointers of one side ---- */
 
-/* Writes to pointers of dst in the order of both queues, and after the work that a GPU may still
- * do there. */
-static inline void move_source(Plan const *plan, umemVirtual *src, uintptr_t src_adr,
-                               umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
-  bool ordered = umem_can(dst, umemOrdered);
-  if ((ordered && umem_wait(src, dst) != umemOK) || !umem_settle(dst)) return;
-  umem_read_run(src, src_adr, plan->host, (void *)dst_adr, nbytes);
-  if (ordered) umem_wait(dst, src);
-}
-
-static inline void move_destination(Plan const *plan, umemVirtual *src, uintptr_t src_adr,
-                                    umemVirtual *dst, uintptr_t dst_adr, size_t nbytes) {
-  bool ordered = umem_can(src, umemOrdered);
-  if ((ordered && umem_wait(dst, src) != umemOK) || !umem_settle(src)) return;
-  umem_write_run(dst, dst_adr, plan->host, (void const *)src_adr, nbytes);
-  if (ordered) umem_wait(src, dst);
+/* The source writes to pointers of dst, or else the destination reads from pointers of src: in the
+ * order of both queues, and after the work that a GPU may still do at the pointers. */
+static inline __attribute__((always_inline)) void
+move_by_pointers(umemVirtual *host, umemVirtual *src, uintptr_t src_adr, umemVirtual *dst,
+                 uintptr_t dst_adr, size_t nbytes, bool writes) {
+  umemVirtual *mover = writes ? src : dst, *other = writes ? dst : src;
+  bool ordered = umem_can(other, umemOrdered);
+  if ((ordered && umem_wait(mover, other) != umemOK) || !umem_settle(other)) return;
+  if (writes)
+    umem_read_run(src, src_adr, host, (void *)dst_adr, nbytes);
+  else
+    umem_write_run(dst, dst_adr, host, (void const *)src_adr, nbytes);
+  if (ordered) umem_wait(other, mover);
 }
 
 /* ---- by one side alone ---- */
@@ -353,9 +350,9 @@ static __attribute__((noinline)) void move_run(umemVirtual *src, uintptr_t src_a
                : plan.mover == destinationMoves ? "the destination reads from memory"
                                                 : "through buffers in host memory");
   if (plan.mover == sourceMoves)
-    move_source(&plan, src, src_adr, dst, dst_adr, nbytes);
+    move_by_pointers(plan.host, src, src_adr, dst, dst_adr, nbytes, true);
   else if (plan.mover == destinationMoves)
-    move_destination(&plan, src, src_adr, dst, dst_adr, nbytes);
+    move_by_pointers(plan.host, src, src_adr, dst, dst_adr, nbytes, false);
   else
     move_buffers(&plan, src, src_adr, dst, dst_adr, nbytes);
 }

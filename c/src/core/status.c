@@ -7,6 +7,7 @@
 #include "core/status.h"
 #include "core/live.h"
 #include "core/kind.h"
+#include "base/files.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -375,16 +376,6 @@ static bool is_for_messages(int fd) {
   return flags >= 0 && !(flags & FD_CLOEXEC);
 }
 
-static void write_all(int fd, char const *text, size_t length) {
-  while (length) {
-    ssize_t n = write(fd, text, length);
-    if (n <= 0 && errno != EINTR) return;
-    if (n <= 0) continue;
-    text += n;
-    length -= (size_t)n;
-  }
-}
-
 void umem_print_line(char const *text) {
   char line[UMEM_MESSAGE_SIZE + 100];
   int length = snprintf(line, sizeof line - 1, "%s", text);
@@ -397,7 +388,7 @@ void umem_print_line(char const *text) {
   sigaddset(&pipe, SIGPIPE);
   if (pthread_sigmask(SIG_BLOCK, &pipe, &before) != 0) return;
   bool was_waiting = sigpending(&waiting) == 0 && sigismember(&waiting, SIGPIPE) == 1;
-  write_all(STDERR_FILENO, line, used);
+  umem_write_all(STDERR_FILENO, line, used);
   if (!was_waiting) sigtimedwait(&pipe, NULL, &now); /* the signal of the write, if there was one */
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

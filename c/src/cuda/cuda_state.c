@@ -258,21 +258,10 @@ uintptr_t umemCuda_realloc(umemVirtual *ctx, uintptr_t adr, size_t old_size, siz
 
 /* ---- finding ---- */
 
-/* The block that contains adr. The table is in no order, so only a block that begins at adr is
- * found at once. */
-static umemTableCell *find_block_at(umemTable const *blocks, uintptr_t adr) {
-  umemTableCell *cell = umemTable_find(blocks, adr);
-  if (cell) return cell;
-  for (size_t at = 0; (cell = umemTable_next(blocks, &at)); at++)
-    if (adr - umemTable_key(cell) < cell->value) return cell;
-  return NULL;
-}
-
 umemSearch umemCuda_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   umemCudaState *state = umemCuda_state_of(ctx);
-  if (adr == UINTPTR_MAX) return umemSearchNone; /* no key of the table */
   if (!umemLock_try(&state->lock)) return umemSearchBusy;
-  umemTableCell const *cell = find_block_at(&state->blocks, adr);
+  umemTableCell const *cell = umemTable_containing(&state->blocks, adr);
   if (cell) {
     found->adr = umemTable_key(cell);
     found->nbytes = cell->value;

@@ -275,18 +275,14 @@ static void nodes_info(umemVirtual *ctx, umemInfo *info) {
 
 static umemSearch nodes_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
   Nodes *nodes = nodes_of(ctx);
-  umemSearch search = umemSearchNone;
   if (!umemLock_try(&nodes->lock)) return umemSearchBusy;
-  size_t at = 0;
-  for (umemTableCell *cell; (cell = umemTable_next(&nodes->blocks, &at)); at++) {
-    if (adr < umemTable_key(cell) || adr - umemTable_key(cell) >= cell->value) continue;
+  umemTableCell const *cell = umemTable_containing(&nodes->blocks, adr);
+  if (cell) {
     found->adr = umemTable_key(cell);
     found->nbytes = cell->value;
-    search = umemSearchFound;
-    break;
   }
   umemLock_release(&nodes->lock);
-  return search;
+  return cell ? umemSearchFound : umemSearchNone;
 }
 
 static bool nodes_usage(umemVirtual *ctx, umemUsage *usage) {

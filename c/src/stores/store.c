@@ -133,22 +133,31 @@ static bool map(umemStore *store) {
 
 /* ---- construction ---- */
 
+/* What of capabilities and identity comes from the file. */
+
+static uint32_t capabilities_of(umemStore const *store) {
+  bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
+  return umemConcurrent | umemShared | umemPlansAlike | (store->readable ? umemReadable : 0u) |
+         (store->writable ? umemWritable : 0u) |
+         (store->base && store->writable ? umemCpuWritable : 0u) | (keeps ? umemKeeps : 0u) |
+         (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);
+}
+
+static bool identify(umemStore const *store, uint64_t space[2]) {
+  struct stat st;
+  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot examine");
+  space[0] = st.st_dev;
+  space[1] = st.st_ino;
+  return true;
+}
+
 /* What a kind of offsets, or of pointers, needs of the open file. The space of pointers remains the
  * context's own: two mappings of one file have different addresses for one byte. */
 static bool prepare(umemVirtual *ctx, umemKind const *kind, umemStore *store) {
-  if (!umemStore_identify(store, store->identity)) return false;
+  if (!identify(store, store->identity)) return false;
   if (kind->capabilities & umemFaultable && !map(store)) return false;
   if (kind->capabilities & umemOffsets) memcpy(ctx->space, store->identity, sizeof ctx->space);
   return !kind->start || kind->start(ctx, NULL);
-}
-
-static umemStore *open_store(umemVirtual *ctx, umemKind const *kind, umemStoreWish const *wish) {
-  bool mapped = kind->capabilities & umemFaultable;
-  if (wish->source == umemStoreReplaces)
-    return umemStore_replace(ctx, wish->filename, wish->options);
-  if (wish->source == umemStoreTakesOver)
-    return umemStore_take_over(ctx, wish->fd, wish->options, mapped);
-  return umemStore_open(ctx, wish->filename, wish->mode, wish->options, mapped);
 }
 
 umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWish const *wish) {
@@ -157,10 +166,11 @@ umemStatusType umemStore_construct(void *ctx, umemKind const *kind, umemStoreWis
   if (!ctx) return umemVirtual_fail(NULL, umemValueError, "the context is NULL");
   memset(ctx, 0, kind->scheme.context_size);
   umem_construct(self, kind, NULL);
-  umemStore *store = *umemStore_impl(self) = open_store(self, kind, wish);
+  bool mapped = kind->capabilities & umemFaultable;
+  umemStore *store = *umemStore_impl(self) = umemStore_open(self, wish, mapped);
   if (store && prepare(self, kind, store) && umemStore_start(store) &&
       (wish->waits || umemStore_commit(store))) {
-    self->capabilities |= umemStore_capabilities(store);
+    self->capabilities |= capabilities_of(store);
     self->host = &store->host;
     umemLive_add(&store->live, self);
     return umemOK;

@@ -35,22 +35,6 @@ bool umemStore_fail_space(umemStore const *store, int error) {
 
 /* ---- questions ---- */
 
-uint32_t umemStore_capabilities(umemStore const *store) {
-  bool keeps = store->writable && !store->scratch && store->reuse != umemReuseYes;
-  return umemConcurrent | umemShared | umemPlansAlike | (store->readable ? umemReadable : 0u) |
-         (store->writable ? umemWritable : 0u) |
-         (store->base && store->writable ? umemCpuWritable : 0u) | (keeps ? umemKeeps : 0u) |
-         (keeps && store->reuse == umemReuseNo ? umemKeepsAll : 0u);
-}
-
-bool umemStore_identify(umemStore const *store, uint64_t space[2]) {
-  struct stat st;
-  if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot examine");
-  space[0] = st.st_dev;
-  space[1] = st.st_ino;
-  return true;
-}
-
 bool umemStore_measure(umemStore const *store, uint64_t *length) {
   struct stat st;
   if (fstat(store->fd, &st) != 0) return umemStore_fail_open(store, errno, "cannot measure");

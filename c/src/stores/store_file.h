@@ -140,10 +140,6 @@ bool umemStore_fail_space(umemStore const *store, int error);
 
 /* ---- questions ---- */
 
-/* What of capabilities and identity comes from the file. */
-uint32_t umemStore_capabilities(umemStore const *store);
-bool umemStore_identify(umemStore const *store, uint64_t space[2]);
-
 /* The length of the file now. */
 bool umemStore_measure(umemStore const *store, uint64_t *length);
 
@@ -292,21 +288,15 @@ bool umemStore_check_direct(umemStore *store);
 
 /* ==== store_open.c: the beginning and the end of a store ==== */
 
-/* Opens filename, or a scratch file for NULL, in mode as umem/file.h says; options NULL: the
- * defaults. mapped: the descriptor can be read in all modes. The file is not locked before the
- * start, and no byte of it changed before the commit. */
-umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode,
-                          umemFileOptions const *options, bool mapped);
+struct umemStoreWish;
 
-/* Opens a new file that takes the place of filename when it is committed. Until the commit the new
- * file has no name where the file system allows that (O_TMPFILE), so that it vanishes when the
- * process is killed; elsewhere it has a hidden one, ".umem-...". */
-umemStore *umemStore_replace(umemVirtual *ctx, char const *filename,
-                             umemFileOptions const *options);
-
-/* Takes over fd. The caller owns it until the start. */
-umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
-                               bool mapped);
+/* Opens the file of a wish (stores/store.h). mapped: the descriptor can be read in all modes.
+ *
+ * A file is not locked before the start, and no byte of it changed before the commit. A new file
+ * that replaces another one has no name until the commit, where the file system allows that
+ * (O_TMPFILE), so that it vanishes when the process is killed; elsewhere it has a hidden one,
+ * ".umem-...". The caller owns a descriptor that is taken over until the start. */
+umemStore *umemStore_open(umemVirtual *ctx, struct umemStoreWish const *wish, bool mapped);
 
 /* Locks the file against other writers and measures it. The context can be used from now on. */
 bool umemStore_start(umemStore *store);

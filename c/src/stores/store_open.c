@@ -1,6 +1,6 @@
 /* store_open.c - opens, locks and closes the file of a store, also one that replaces another
  * file. */
-#include "stores/store_file.h"
+#include "stores/store.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "core/context.h"
@@ -361,26 +361,23 @@ static bool open_scratch(umemStore *store) {
 
 /* ---- construction and its undoing ---- */
 
+static bool is_one_of(umemVirtual *ctx, char const *option, unsigned value, unsigned last,
+                      char const *all) {
+  return value <= last ||
+         UMEM_FAIL(ctx, umemValueError, "%s is %d: neither %s", option, (int)value, all);
+}
+
 static bool read_options(umemVirtual *ctx, umemFileOptions const *given, umemFileOptions *options) {
   *options = (umemFileOptions)UMEM_FILE_OPTIONS_INIT;
   if (!umem_read_sized(ctx, options, sizeof *options, given, "umemFileOptions")) return false;
-  if (options->reserve != umemReserveAuto && options->reserve != umemReserveNone)
-    return UMEM_FAIL(ctx, umemValueError,
-                     "reserve is %d: neither umemReserveAuto nor umemReserveNone",
-                     (int)options->reserve);
-  if ((unsigned)options->direct > umemDirectOff)
-    return UMEM_FAIL(ctx, umemValueError,
-                     "direct is %d: neither umemDirectAuto, umemDirectOn nor umemDirectOff",
-                     (int)options->direct);
-  if ((unsigned)options->reuse > umemReuseNo)
-    return UMEM_FAIL(ctx, umemValueError,
-                     "reuse is %d: neither umemReuseAuto, umemReuseYes nor umemReuseNo",
-                     (int)options->reuse);
-  if ((unsigned)options->durable > umemDurableNo)
-    return UMEM_FAIL(ctx, umemValueError,
-                     "durable is %d: neither umemDurableAuto nor umemDurableNo",
-                     (int)options->durable);
-  return true;
+  return is_one_of(ctx, "reserve", options->reserve, umemReserveNone,
+                   "umemReserveAuto nor umemReserveNone") &&
+         is_one_of(ctx, "direct", options->direct, umemDirectOff,
+                   "umemDirectAuto, umemDirectOn nor umemDirectOff") &&
+         is_one_of(ctx, "reuse", options->reuse, umemReuseNo,
+                   "umemReuseAuto, umemReuseYes nor umemReuseNo") &&
+         is_one_of(ctx, "durable", options->durable, umemDurableNo,
+                   "umemDurableAuto nor umemDurableNo");
 }
 
 static umemStore *create(umemVirtual *ctx, char const *path, umemFileOptions const *given) {
@@ -421,19 +418,19 @@ static umemStore *kept_if(bool good, umemStore *store) {
   return NULL;
 }
 
-umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mode_text,
-                          umemFileOptions const *options, bool mapped) {
+static umemStore *open_file(umemVirtual *ctx, umemStoreWish const *wish, bool mapped) {
   Mode mode;
-  if (!parse_mode(mode_text, &mode))
+  char const *filename = wish->filename;
+  if (!parse_mode(wish->mode, &mode))
     return UMEM_FAIL_NULL(ctx, umemValueError, "bad mode \"%.20s\": r, r+, w, w+, a or a+, and b",
-                          mode_text ? mode_text : "NULL");
+                          wish->mode ? wish->mode : "NULL");
   bool scratch = !filename;
   if (scratch ? !mode.empty || !mode.read : !*filename)
     return UMEM_FAIL_NULL(ctx, umemValueError,
                           scratch ? "a scratch file (no name) has mode w+"
                                   : "the file name is empty");
   if (mapped) mode.read = true;
-  umemStore *store = create(ctx, filename, options);
+  umemStore *store = create(ctx, filename, wish->options);
   if (!store) return NULL;
   store->readable = mode.read;
   store->writable = mode.write;
@@ -444,11 +441,11 @@ umemStore *umemStore_open(umemVirtual *ctx, char const *filename, char const *mo
   return kept_if((scratch ? open_scratch(store) : open_named(store, &mode)) && suits(store), store);
 }
 
-umemStore *umemStore_replace(umemVirtual *ctx, char const *filename,
-                             umemFileOptions const *options) {
+static umemStore *replace_file(umemVirtual *ctx, umemStoreWish const *wish) {
+  char const *filename = wish->filename;
   if (!filename || !*filename)
     return UMEM_FAIL_NULL(ctx, umemValueError, "the file name is %s", filename ? "empty" : "NULL");
-  umemStore *store = create(ctx, filename, options);
+  umemStore *store = create(ctx, filename, wish->options);
   if (!store) return NULL;
   store->readable = store->writable = true;
   set_label(store, "", filename);
@@ -478,14 +475,18 @@ static bool check_access(umemStore *store, bool mapped) {
   return !refusal;
 }
 
-umemStore *umemStore_take_over(umemVirtual *ctx, int fd, umemFileOptions const *options,
-                               bool mapped) {
-  umemStore *store = create(ctx, NULL, options);
+static umemStore *take_over(umemVirtual *ctx, umemStoreWish const *wish, bool mapped) {
+  umemStore *store = create(ctx, NULL, wish->options);
   if (!store) return NULL;
-  store->fd = fd;
+  store->fd = wish->fd;
   store->taken_over = true;
-  snprintf(store->label, sizeof store->label, "descriptor %d", fd);
+  snprintf(store->label, sizeof store->label, "descriptor %d", wish->fd);
   return kept_if(check_access(store, mapped) && suits(store), store);
+}
+
+umemStore *umemStore_open(umemVirtual *ctx, umemStoreWish const *wish, bool mapped) {
+  if (wish->source == umemStoreReplaces) return replace_file(ctx, wish);
+  return (wish->source == umemStoreTakesOver ? take_over : open_file)(ctx, wish, mapped);
 }
 
 /* Where the file system cannot lock, no other lock can be hurt. */

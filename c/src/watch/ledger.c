@@ -3,6 +3,7 @@
  * The global lock protects the records. They are in one block, allocated when the ledger is first
  * switched on. */
 #include "watch/watch.h"
+#include "base/files.h"
 #include "base/number.h"
 #include "core/status.h"
 
@@ -223,17 +224,9 @@ umemStatusType umem_ledger_read(umemLedgerRecord *records, size_t *count) {
 }
 
 static bool write_text(int fd, char const *text, size_t length) {
-  while (length) {
-    ssize_t n = write(fd, text, length);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return UMEM_FAIL(NULL, umemIOError, "cannot write to descriptor %d: %s", fd,
-                       UMEM_WORDS(n ? errno : EIO));
-    }
-    text += n;
-    length -= (size_t)n;
-  }
-  return true;
+  int error = umem_write_all(fd, text, length);
+  return !error ||
+         UMEM_FAIL(NULL, umemIOError, "cannot write to descriptor %d: %s", fd, UMEM_WORDS(error));
 }
 
 static bool print_record(int fd, umemLedgerRecord const *record, double seconds) {

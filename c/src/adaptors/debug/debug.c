@@ -1,6 +1,7 @@
 /* debug.c - finds wrong writes and wrong frees of another context's blocks. */
 #include "adaptors/debug/debug.h"
 #include "adaptors/sites.h"
+#include "core/layout.h"
 
 #include <stdlib.h>
 
@@ -262,15 +263,8 @@ static void debug_set(umemVirtual *ctx, uintptr_t adr, int c, size_t nbytes) {
  * status otherwise. */
 static bool allows_layout(umemVirtual *ctx, uintptr_t adr, umemLayout const *layout,
                           ptrdiff_t const *strides) {
-  uintptr_t low = adr, high = adr;
-  for (int k = 0; k < layout->rank; k++) {
-    uintptr_t reach = (layout->extents[k] - 1) * (uintptr_t)strides[k];
-    if (strides[k] < 0)
-      low += reach;
-    else
-      high += reach;
-  }
-  return allows_access(ctx, low, high - low + layout->item_size);
+  size_t nbytes = umem_touched(&adr, layout, strides);
+  return allows_access(ctx, adr, nbytes);
 }
 
 static bool debug_copy_direct(umemVirtual *ctx, umemVirtual *src, uintptr_t src_adr,
@@ -325,7 +319,7 @@ static void debug_dtor(umemVirtual *ctx) {
       umemDebugTable_gone(&debug->table, &blocks[i]);
     }
   }
-  umemDebugTable_fini(&debug->table);
+  umemRecords_fini(&debug->table.records);
   free(debug->buffer);
   umem_dtor(&debug->host);
   umemAdaptor_dtor(ctx);
@@ -365,16 +359,12 @@ static bool debug_start(umemVirtual *ctx, void const *given) {
   return true;
 }
 
-static umemSearch debug_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
-  return umemDebugTable_search(&umemDebug_impl(ctx)->table, adr, found);
-}
-
 static bool debug_usage(umemVirtual *ctx, umemUsage *usage) {
   return umemRecords_usage(&umemDebug_impl(ctx)->table.records, &usage->nbytes, NULL);
 }
 
 static struct umemVtbl const debug_vtbl = {
-    .find = debug_find,
+    .find = umemDebug_find,
     .usage = debug_usage,
     .dtor = debug_dtor,
     .finish = debug_finish,

@@ -78,7 +78,6 @@ typedef struct umemDebugTable {
 
 /* Makes *table empty. False, with nothing to release, without memory. */
 bool umemDebugTable_init(umemDebugTable *table);
-void umemDebugTable_fini(umemDebugTable *table);
 
 /* ---- debug_blocks.c: new blocks ---- */
 
@@ -135,8 +134,8 @@ void umemDebugTable_unpin(umemDebugTable *table, umemDebugBlock const *blocks, u
 bool umemDebugTable_take_finding(umemDebugTable *table, umemDebugBlock const *block,
                                  umemDebugPart part, umemDebugFault *finding);
 
-/* The live block that contains adr, without its red zones, for the method find. */
-umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found);
+/* The method find. A block is found without its red zones. */
+umemSearch umemDebug_find(umemVirtual *ctx, uintptr_t adr, umemFound *found);
 
 /* Whether the nbytes at adr are inside a live block or touch none at all; else fills in *finding
  * with what they touch. */

@@ -62,8 +62,6 @@ bool umemDebugTable_init(umemDebugTable *table) {
   return umemRecords_init(&table->records, sizeof(umemDebugRecord), end_record);
 }
 
-void umemDebugTable_fini(umemDebugTable *table) { umemRecords_fini(&table->records); }
-
 void umemDebugTable_enter(umemDebugTable *table, umemDebugBlock block, void **traces,
                           unsigned frames) {
   UMEM_LOCKED(&table->records.lock);
@@ -309,7 +307,8 @@ bool umemDebugTable_allow(umemDebugTable *table, uintptr_t adr, size_t nbytes,
   return false;
 }
 
-umemSearch umemDebugTable_search(umemDebugTable *table, uintptr_t adr, umemFound *found) {
+umemSearch umemDebug_find(umemVirtual *ctx, uintptr_t adr, umemFound *found) {
+  umemDebugTable *table = &umemDebug_impl(ctx)->table;
   if (!umemLock_try(&table->records.lock)) return umemSearchBusy;
   umemDebugRecord const *record = record_with(table, adr);
   bool has = record && record->state == umemDebugLive;

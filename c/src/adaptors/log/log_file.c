@@ -21,12 +21,6 @@
 
 /* ---- the disk: functions return 0 or an errno ---- */
 
-/* Opens a file that is there; symbolic links are followed. -1 and errno otherwise. */
-static int disk_open(char const *filename) {
-  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK; /* no waiting at a FIFO */
-  return UMEM_AGAIN(umem_open_path(filename, flags, 0));
-}
-
 /* ---- bytes ---- */
 
 static int set_length(int fd, uint64_t length) {
@@ -505,10 +499,11 @@ static umemLogFile *open_under_lock(umemVirtual *ctx, char const *filename, uint
                                     bool commits) {
   /* Each time another process has made the file meanwhile, or removed it. */
   enum { most_tries = 100 };
+  int const flags = O_RDWR | O_CLOEXEC | O_NONBLOCK; /* no waiting at a FIFO */
   int error = EEXIST;
   for (int i = 0; i < most_tries; i++) {
     bool taken;
-    int fd = disk_open(filename);
+    int fd = UMEM_AGAIN(umem_open_path(filename, flags, 0));
     if (fd >= 0) return share_or_begin(ctx, filename, fd, max_bytes, commits);
     if (errno != ENOENT) {
       error = errno;
