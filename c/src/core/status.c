@@ -61,7 +61,7 @@ static void append_separated(char *text, char const *more) {
 }
 
 /* A copy of text that outlives three further calls by this thread. */
-static char const *keep(char const *text) {
+char const *umem_keep_text(char const *text) {
   char *copy = thread_texts.kept[thread_texts.next++ % kept_messages];
   *copy = 0;
   append(copy, text);
@@ -288,13 +288,11 @@ bool umem_is_ok(void const *ctx) { return umem_get_status(ctx) == umemOK; }
 /* Its own, also where ctx is a copy by value, whose message points into what was copied. */
 static char const *text_of(umemVirtual const *ctx) { return ctx->status.message ? ctx->text : ""; }
 
-char const *umem_keep_text(char const *text) { return keep(text); }
-
 char const *umem_get_message(void const *ctx) {
   umemVirtual const *self = ctx;
   if (!self) return "";
   UMEM_TEXTS_LOCKED("");
-  return keep(text_of(self));
+  return umem_keep_text(text_of(self));
 }
 
 void umem_copy_message(umemVirtual const *ctx, char *text) {
@@ -318,7 +316,7 @@ umemStatusType umem_clear_status(void *ctx) {
 }
 
 umemStatusType umem_thread_status(void) { return thread_texts.type; }
-char const *umem_thread_message(void) { return keep(thread_texts.text); }
+char const *umem_thread_message(void) { return umem_keep_text(thread_texts.text); }
 uint64_t umem_thread_failures(void) { return umem_thread.failures; }
 
 void umem_thread_clear(void) {

@@ -270,8 +270,8 @@ umemKind const umem_fixed_kind = {
 
 umemStatusType umemFixed_stats(umemFixed *ctx, umemFixedStats *stats) {
   UMEM_ENTER();
-  if (!umemKind_check(ctx, &umem_fixed_kind)) return UMEM_RESULT();
-  if (!umem_can_write_sized(ctx, stats, offsetof(umemFixedStats, blocks_held), "stats",
+  if (!umemKind_check(ctx, &umem_fixed_kind) ||
+      !umem_can_write_sized(ctx, stats, offsetof(umemFixedStats, blocks_held), "stats",
                             "umemFixedStats"))
     return UMEM_RESULT();
   umemFixedStats known = UMEM_FIXED_STATS_INIT;

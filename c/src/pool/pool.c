@@ -90,11 +90,8 @@ static bool finish_list(umemPoolFreeList *list) {
                      "the stream is being captured into a graph: what is free in its order is "
                      "out of use until the pool ends");
   if (umemPoolQueue_is_ordered(own) && !umemPoolQueue_is_blocked(own)) {
-    umemAttempt attempt;
-    umemAttempt_begin(&attempt);
-    bool follows = umemPoolMark_set(list) && umemPoolQueue_follow(own, list);
-    umemAttempt_end(&attempt);
-    if (follows) return true;
+    UMEM_FORGETTING();
+    if (umemPoolMark_set(list) && umemPoolQueue_follow(own, list)) return true;
   }
   umemLock_release(&list->core->lock);
   bool finished = umem_synchronize_uncaptured(list->queue) == umemOK;
@@ -478,8 +475,8 @@ umemStatusType umemPoolOn_ctor(umemPoolOn *ctx, umemPool *pool, void *ordered) {
 
 umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
   UMEM_ENTER();
-  if (!umemKind_check(ctx, &umem_pool_kind)) return UMEM_RESULT();
-  if (!umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
+  if (!umemKind_check(ctx, &umem_pool_kind) ||
+      !umem_can_write_sized(ctx, stats, offsetof(umemPoolStats, used_peak), "stats",
                             "umemPoolStats"))
     return UMEM_RESULT();
   umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
@@ -498,8 +495,8 @@ umemStatusType umemPool_stats(umemPool *ctx, umemPoolStats *stats) {
 bool umemPool_next_region(umemPool *ctx, uintptr_t from, umemPoolRegion *region) {
   UMEM_ENTER();
   umemPoolRegion found = {.size = sizeof found};
-  if (!umemKind_check(ctx, &umem_pool_kind)) return false;
-  if (!umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
+  if (!umemKind_check(ctx, &umem_pool_kind) ||
+      !umem_can_write_sized(ctx, region, offsetof(umemPoolRegion, used), "region",
                             "umemPoolRegion"))
     return false;
   umemPoolCore *core = umemPoolImpl_of(&ctx->super)->core;
