@@ -181,9 +181,6 @@ uint64_t umemS3Upload_begins(umemS3Upload *upload, uint64_t offset);
 umemSearch umemS3Upload_find(umemS3Upload *upload, uint64_t offset, umemFound *found);
 bool umemS3Upload_usage(umemS3Upload *upload, umemUsage *usage);
 
-/* The end of the last block. */
-uint64_t umemS3Upload_length(umemS3Upload *upload);
-
 /* ---- bytes ---- */
 
 /* Writes size bytes at offset: those of bytes, or NULL: each of value. A call that waits for the

@@ -553,11 +553,6 @@ bool umemS3Upload_complete(umemS3Upload *upload, bool whole) {
   return (upload->complete && upload->forks == umem_fork_count()) || make_object(&call, whole);
 }
 
-uint64_t umemS3Upload_length(umemS3Upload *upload) {
-  WITH_LOCK(upload);
-  return upload->parts.end;
-}
-
 bool umemS3Upload_is_open(umemS3Upload *upload) {
   WITH_LOCK(upload);
   return !upload->complete && !upload->abandoned && upload->forks == umem_fork_count();
