@@ -115,13 +115,11 @@ static bool change_users(int device, int by) {
 
 umemCudaGpu *umemCudaGpu_open(umemVirtual *ctx, int device) {
   umemCudaRt const *rt = umemCudaRt_get();
-  if (!rt) {
-    umemVirtual_fail(ctx, umemNotSupportedError,
-                     "umem %s was built without CUDA; one built where the CUDA toolkit, 12.2 or "
-                     "later, is installed, or with UMEM_CUDA=DRIVER, is needed",
-                     umem_version());
-    return NULL;
-  }
+  if (!rt)
+    return UMEM_FAIL_NULL(ctx, umemNotSupportedError,
+                          "umem %s was built without CUDA; one built where the CUDA toolkit, 12.2 "
+                          "or later, is installed, or with UMEM_CUDA=DRIVER, is needed",
+                          umem_version());
   bool in_table = device >= 0 && device < umemCudaMostDevices;
   if (in_table && change_users(device, 1)) {
     if (!umemCudaGpu_is_inherited(&table[device])) return &table[device];

@@ -139,9 +139,7 @@ typedef struct Opened {
 static Opened *blocks;
 static Pool *pools;
 
-static bool cannot_attach(umemVirtual *ctx, umemStatusType type, char const *why) {
-  return UMEM_FAIL(ctx, type, "the handle cannot be attached: %s", why);
-}
+#define CANNOT_ATTACH "the handle cannot be attached: "
 
 /* ---- the GPU ---- */
 
@@ -160,17 +158,15 @@ static int device_of(umemCudaGpu *gpu, umemHandle const *handle) {
 /* The number of the GPU that has the memory, if the GPU of ctx can use it; -1 after a failure. */
 static int find_gpu(umemVirtual *ctx, umemCudaGpu *gpu, umemHandle const *handle) {
   int device = device_of(gpu, handle);
-  if (device < 0) {
-    cannot_attach(ctx, umemNotSupportedError,
-                  "its memory is on a GPU that this process cannot use");
-    return -1;
-  }
+  if (device < 0)
+    return UMEM_FAIL_AS(-1, ctx, umemNotSupportedError,
+                        CANNOT_ATTACH "its memory is on a GPU that this process cannot use");
   int can = device == gpu->device;
   if (!can && gpu->rt->can_access_peer(&can, gpu->device, device)) gpu->rt->last_error();
   if (can) return device; /* CUDA enables the access when it opens the memory */
   return UMEM_FAIL_AS(-1, ctx, umemNotSupportedError,
-                      "the handle cannot be attached: GPU %d cannot reach the memory of GPU %d",
-                      gpu->device, device);
+                      CANNOT_ATTACH "GPU %d cannot reach the memory of GPU %d", gpu->device,
+                      device);
 }
 
 /* ---- pools of others ---- */
@@ -222,16 +218,12 @@ static Pool *enter_pool(umemVirtual *ctx, umemCudaGpu *gpu, Wanted const *wanted
     pool->users++;
     return pool;
   }
-  if (wanted->fd < 0) {
-    cannot_attach(ctx, umemValueError,
-                  "it needs its descriptor, with which umem_send and umem_receive pass it");
-    return NULL;
-  }
+  if (wanted->fd < 0)
+    return UMEM_FAIL_NULL(ctx, umemValueError,
+                          CANNOT_ATTACH
+                          "it needs its descriptor, with which umem_send and umem_receive pass it");
   pool = calloc(1, sizeof *pool);
-  if (!pool) {
-    cannot_attach(ctx, umemMemoryError, "no memory for a pool");
-    return NULL;
-  }
+  if (!pool) return UMEM_FAIL_NULL(ctx, umemMemoryError, CANNOT_ATTACH "no memory for a pool");
   *pool = (Pool){.next = pools, .number = handle->identity[3], .gpu = gpu, .users = 1};
   memcpy(pool->process, handle->identity, sizeof pool->process);
   int error = import_pool(gpu, &pool->pool, wanted->fd);
@@ -277,7 +269,7 @@ static bool check_size(umemVirtual *ctx, Opened const *block, umemHandle const *
   if (!umemCuda_check(ctx, block->gpu, error, "cannot tell how much memory the handle has"))
     return false;
   if (block->base - base <= nbytes && handle->size <= nbytes - (block->base - base)) return true;
-  return cannot_attach(ctx, umemValueError, "its bytes are not in its memory");
+  return UMEM_FAIL(ctx, umemValueError, CANNOT_ATTACH "its bytes are not in its memory");
 }
 
 static bool open_memory(umemVirtual *ctx, Opened *block, Wanted const *wanted) {
@@ -305,10 +297,8 @@ static bool open_memory(umemVirtual *ctx, Opened *block, Wanted const *wanted) {
 static Opened *open_block(umemVirtual *ctx, umemCudaState *state, Wanted const *wanted) {
   umemHandle const *handle = wanted->handle;
   Opened *block = calloc(1, sizeof *block);
-  if (!block) {
-    cannot_attach(ctx, umemMemoryError, "no memory to remember a block");
-    return NULL;
-  }
+  if (!block)
+    return UMEM_FAIL_NULL(ctx, umemMemoryError, CANNOT_ATTACH "no memory to remember a block");
   *block = (Opened){.next = blocks, .gpu = state->gpu, .nbytes = (size_t)handle->size};
   memcpy(block->identity, handle->identity, sizeof block->identity);
   memcpy(block->memory, handle->memory, sizeof block->memory);
@@ -371,14 +361,11 @@ static bool is_of_this_process(umemHandle const *handle) {
 /* A block of this process, at its own address. */
 static uintptr_t attach_own(umemVirtual *ctx, umemCudaState *state, umemHandle const *handle) {
   umemCudaShared *shared = umemCudaShared_find(handle->identity[2]);
-  if (!shared || shared->nbytes != handle->size) {
-    cannot_attach(ctx, umemIOError, "its block is freed");
-    return 0;
-  }
-  if (shared->gpu != state->gpu) {
-    cannot_attach(ctx, umemTypeError, "its block is on another GPU of this process");
-    return 0;
-  }
+  if (!shared || shared->nbytes != handle->size)
+    return UMEM_FAIL_AS(0, ctx, umemIOError, CANNOT_ATTACH "its block is freed");
+  if (shared->gpu != state->gpu)
+    return UMEM_FAIL_AS(0, ctx, umemTypeError,
+                        CANNOT_ATTACH "its block is on another GPU of this process");
   if (shared->state != state && !wait_for_event(ctx, state, shared->state->event)) return 0;
   shared->attached++;
   return shared->base;
@@ -389,10 +376,8 @@ static uintptr_t attach_other(umemVirtual *ctx, umemCudaState *state, umemHandle
   Wanted wanted = {handle, fd, find_gpu(ctx, state->gpu, handle)};
   if (wanted.device < 0) return 0;
   Opened *block = find_opened(state->gpu, handle);
-  if (block && block->nbytes != handle->size) {
-    cannot_attach(ctx, umemValueError, "its bytes are not in its memory");
-    return 0;
-  }
+  if (block && block->nbytes != handle->size)
+    return UMEM_FAIL_AS(0, ctx, umemValueError, CANNOT_ATTACH "its bytes are not in its memory");
   if (!block) block = open_block(ctx, state, &wanted);
   if (!block) return 0;
   block->attached++;
