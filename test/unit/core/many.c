@@ -1,63 +1,6 @@
 /* many.c - umem_copy_many: which calls of a context a list becomes, who makes them, and what is
  * known after a failure. */
-#include <stdatomic.h>
-
-#include "cases.h"
-
-/* ---- a context that has offsets, counts its calls, and can fail at one of them ---- */
-
-enum { room = 8 << 20, most_calls = 1000 };
-
-typedef struct Store {
-  umemVirtual super;
-  umemHost host;
-  unsigned char *bytes;
-  size_t calls;                   /* atomic */
-  uintptr_t at[most_calls];       /* address of each of the first */
-  size_t lengths[most_calls];     /* and its bytes */
-  pthread_t threads[most_calls];  /* and its caller */
-  uintptr_t fails_from, fails_to; /* reads of these bytes fail */
-  size_t fails;                   /* so often at most */
-} Store;
-
-static bool note(Store *store, uintptr_t adr, size_t nbytes) {
-  size_t call = __atomic_fetch_add(&store->calls, 1, __ATOMIC_RELAXED);
-  if (call < most_calls) {
-    store->at[call] = adr;
-    store->lengths[call] = nbytes;
-    store->threads[call] = pthread_self();
-  }
-  bool bad = adr < store->fails_to && store->fails_from < adr + nbytes && store->fails;
-  if (!bad) return true;
-  store->fails--;
-  umemVirtual_fail(&store->super, umemIOError, "the call fails");
-  return false;
-}
-
-static void store_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uintptr_t dst_adr,
-                          size_t nbytes) {
-  Store *store = (Store *)ctx;
-  (void)that;
-  if (note(store, src_adr, nbytes)) memcpy((void *)dst_adr, store->bytes + src_adr, nbytes);
-}
-
-static void store_copy_from(umemVirtual *ctx, uintptr_t dst_adr, umemVirtual *that,
-                            uintptr_t src_adr, size_t nbytes) {
-  Store *store = (Store *)ctx;
-  (void)that;
-  if (note(store, dst_adr, nbytes)) memcpy(store->bytes + dst_adr, (void const *)src_adr, nbytes);
-}
-
-/* All bytes are one block. */
-static umemSearch store_find(umemVirtual *ctx UNUSED, uintptr_t adr, umemFound *found) {
-  if (adr >= room) return umemSearchNone;
-  found->adr = 0;
-  found->nbytes = room;
-  return umemSearchFound;
-}
-
-static struct umemVtbl const store_vtbl = {
-    .copy_to = store_copy_to, .copy_from = store_copy_from, .find = store_find};
+#include "many_help.h"
 
 static atomic_size_t windows; /* that were opened */
 
@@ -80,49 +23,6 @@ static umemSearch store_find_block(umemVirtual *ctx UNUSED, uintptr_t adr, umemF
   found->nbytes = 1 << 20;
   found->adr = adr / found->nbytes * found->nbytes;
   return umemSearchFound;
-}
-
-static Store store;
-static unsigned char memory[room];
-static umemHost host;
-
-static unsigned char byte_at(size_t i) { return (unsigned char)(i * 2654435761u >> 17); }
-
-static void destruct(void) {
-  free(store.bytes);
-  DESTRUCT(&store, &store.host, &host);
-}
-
-/* Anew. */
-static void construct(unsigned capabilities) {
-  if (store.bytes) destruct();
-  memset(&store, 0, sizeof store);
-  assert_int_equal(umemHost_ctor(&store.host), umemOK);
-  assert_int_equal(umemHost_ctor(&host), umemOK);
-  umemVirtual_ctor(&store.super, &store.host);
-  store.super.vptr = &store_vtbl;
-  store.super.capabilities |= umemOffsets | capabilities;
-  store.bytes = malloc(room);
-  assert_non_null(store.bytes);
-  for (size_t i = 0; i < room; i++) store.bytes[i] = byte_at(i);
-  memset(memory, 0, room);
-}
-
-static int set_up(void **state UNUSED) {
-  construct(0);
-  return 0;
-}
-
-static int tear_down(void **state UNUSED) {
-  destruct();
-  store.bytes = NULL;
-  return 0;
-}
-
-#define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
-
-static umemCopyItem read_of(size_t from, size_t to, size_t nbytes) {
-  return (umemCopyItem){&store, from, &host, (uintptr_t)memory + to, nbytes};
 }
 
 static void assert_read(umemCopyItem const *item) {
@@ -167,12 +67,6 @@ enum { piece = 8000, pieces = room / 2 / piece };
 static void scatter(umemCopyItem items[pieces]) {
   for (size_t i = 0; i < pieces; i++)
     items[i] = read_of((i * 211 % pieces) * 2 * piece, i * piece, piece);
-}
-
-static size_t count_bits(uint8_t const *done, size_t count) {
-  size_t bits = 0;
-  for (size_t i = 0; i < count; i++) bits += done[i / 8] >> i % 8 & 1;
-  return bits;
 }
 
 TEST(threads_share_a_list_of_a_concurrent_context) {
@@ -508,131 +402,6 @@ TEST(contexts_that_know_their_like_are_one_memory) {
   items[1].dst_adr++;
   assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
   umem_dtor(&twin);
-}
-
-/* ---- progress ---- */
-
-enum { steps_room = 40 << 20, steps_piece = 64 << 10, steps_count = steps_room / steps_piece };
-
-typedef struct Steps {
-  uint64_t total, last, cancel_at;
-  size_t calls;
-  bool right; /* all so far */
-} Steps;
-
-static bool count_step(void *user, uint64_t done, uint64_t total) {
-  Steps *steps = user;
-  bool first = steps->calls++ == 0;
-  steps->right = steps->right && total == steps->total && (first ? !done : done > steps->last);
-  steps->last = done;
-  return done < steps->cancel_at;
-}
-
-/* Copies with a step of 1 MiB until cancel_at bytes are done. Without a gap all items are one run.
- * Items whose bits are set are copied. */
-static void copy_in_steps(size_t gap, uint64_t cancel_at) {
-  static umemCopyItem items[steps_count];
-  static uint8_t done[steps_count / 8 + 1];
-  SCOPED(free_bytes) unsigned char *from = malloc(steps_room), *to = calloc(2, steps_room);
-  assert_true(from && to);
-  memset(from, 1, steps_room);
-  for (size_t i = 0; i < steps_count; i++)
-    items[i] = (umemCopyItem){&host, (uintptr_t)from + i * steps_piece, &host,
-                              (uintptr_t)to + i * (steps_piece + gap), steps_piece};
-  Steps steps = {.total = steps_room, .cancel_at = cancel_at, .right = true};
-  size_t failed = 7;
-  umemCopyManyOptions options = {.size = sizeof options,
-                                 .done = done,
-                                 .failed = &failed,
-                                 .progress = count_step,
-                                 .user = &steps,
-                                 .step = 1 << 20};
-  bool whole = cancel_at > steps_room;
-  assert_int_equal(umem_copy_many(items, steps_count, &options),
-                   whole ? umemOK : umemCancelledError);
-  assert_int_equal(failed, steps_count);
-  assert_true(steps.right);
-  assert_int_equal(steps.last, whole ? steps_room : cancel_at);
-  assert_int_equal(steps.calls, steps.last / options.step + 1);
-  size_t bits = count_bits(done, steps_count);
-  assert_true(whole ? bits == steps_count
-                    : bits * steps_piece >= cancel_at && (cancel_at || !bits));
-  for (size_t i = 0; i < steps_count; i++)
-    if (done[i / 8] >> i % 8 & 1)
-      assert_memory_equal((void const *)items[i].dst_adr, from, steps_piece);
-  FORGET(&host);
-}
-
-TEST(a_list_reports_every_step) {
-  copy_in_steps(100, UINT64_MAX);
-  copy_in_steps(0, UINT64_MAX);
-}
-
-TEST(a_list_that_is_cancelled_knows_what_is_done) {
-  copy_in_steps(100, 9 << 20);
-  copy_in_steps(0, 9 << 20); /* in the middle of the only run */
-  copy_in_steps(100, 0);
-}
-
-TEST(a_short_list_that_is_cancelled_goes_no_further) {
-  umemCopyItem items[10];
-  uint8_t done[2];
-  for (size_t i = 0; i < 10; i++) items[i] = read_of(i * 200, i * 200, 100);
-  Steps steps = {.total = 1000, .cancel_at = 300, .right = true};
-  umemCopyManyOptions options = {
-      .size = sizeof options, .done = done, .progress = count_step, .user = &steps, .step = 100};
-  assert_int_equal(umem_copy_many(items, 10, &options), umemCancelledError);
-  assert_string_equal(umem_thread_message(), "umem_copy_many: cancelled after 300 of 1000 bytes");
-  assert_true(steps.right && store.calls == 3);
-  assert_int_equal(done[0], 7);
-  FORGET(&host);
-}
-
-/* ---- a list that takes long ---- */
-
-static unsigned slow_calls; /* atomic */
-static useconds_t nap;
-
-static void slow_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr, umemVirtual *that UNUSED,
-                         uintptr_t dst_adr, size_t nbytes) {
-  usleep(nap);
-  memset((void *)dst_adr, (int)(src_adr / nbytes), nbytes);
-  __atomic_fetch_add(&slow_calls, 1, __ATOMIC_RELAXED);
-}
-
-static unsigned calls_before; /* the first step that is reported */
-
-static bool note_calls(void *user UNUSED, uint64_t done, uint64_t total UNUSED) {
-  if (done && !calls_before) calls_before = __atomic_load_n(&slow_calls, __ATOMIC_RELAXED);
-  return true;
-}
-
-/* Steps are reported while a context copies many short runs of its own. */
-TEST(a_slow_list_reports_in_time) {
-  enum { count = 128, length = 256 << 10 };
-  static struct umemVtbl const vtbl = {.copy_to = slow_copy_to};
-  static umemCopyItem items[count];
-  umemVirtual slow;
-  long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  useconds_t threads = processors < 32 ? (useconds_t)processors : 32;
-  for (int concurrent = 0; concurrent < 2; concurrent++) {
-    umemVirtual_ctor(&slow, &host);
-    nap = concurrent ? 1000 * threads : 1000; /* 128 ms in all */
-    slow.vptr = &vtbl;
-    slow.capabilities |= umemOffsets | (concurrent ? umemConcurrent : 0);
-    unsigned char *to = calloc(count, length + 1);
-    assert_non_null(to);
-    for (size_t i = 0; i < count; i++)
-      items[i] = (umemCopyItem){&slow, i * length, &host, (uintptr_t)to + i * (length + 1), length};
-    umemCopyManyOptions options = {.size = sizeof options, .progress = note_calls, .step = length};
-    slow_calls = calls_before = 0;
-    assert_int_equal(umem_copy_many(items, count, &options), umemOK);
-    assert_true(slow_calls == count && calls_before > 0 && calls_before < count);
-    for (size_t i = 0; i < count; i++)
-      assert_int_equal(to[i * (length + 1) + length - 1], (unsigned char)i);
-    umem_dtor(&slow);
-    free(to);
-  }
 }
 
 /* ---- many contexts ---- */
