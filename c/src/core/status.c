@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "base/text.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>

@@ -5,7 +5,6 @@
 #include "base/system.h"
 #include "core/ram.h"
 #include "core/context.h"
-#include "core/threads.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
  * byte; and what its file system and the page cache can do. */
 #include "stores/store_file.h"
 #include "base/files.h"
-#include "base/system.h"
 #include "core/status.h"
 
 #include <fcntl.h>
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>

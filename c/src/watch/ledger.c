@@ -7,13 +7,11 @@
 #include "base/number.h"
 #include "core/status.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <umem/ledger.h>
-#include <unistd.h>
 
 typedef struct Record {
   umemLedgerRecord sum;
