@@ -263,7 +263,7 @@ set_up_asan() {
   small_tests
   export ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:allocator_may_return_null=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  export UMEM_TEST_CASES=100000
+  export UMEM_TEST_CASES=50000
 }
 
 stage_asan() {

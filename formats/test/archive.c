@@ -278,7 +278,7 @@ TEST(compressed_arrays_are_inflated_to_every_context) {
 }
 
 TEST(big_endian_arrays_are_turned_on_every_context) {
-  for (int compressed = 0; compressed < 2; compressed++) {
+  for (int compressed = setting_small(); compressed < 2; compressed++) {
     file_size = make_zip(file_bytes, compressed, true);
     assert_true(for_each_backend(inflate_on) > 0);
   }

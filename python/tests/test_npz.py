@@ -297,7 +297,7 @@ def test_progress_is_reported_to_the_end(saver, tmp_path):
         umem.formats.save(tmp_path / name, arrays | {"t": arrays["a"].T}, progress=lambda *numbers: seen.append(numbers), step="1M")
         written = times * (total + arrays["a"].nbytes)
         assert seen[0] == (0, written) and seen[-1] == (written, written) and seen == sorted(seen)
-        for last in range(len(seen) - 1):
+        for last in range(0, len(seen) - 1, 9):
             with pytest.raises(umem.CancelledError):
                 umem.formats.save(tmp_path / "new", arrays | {"t": arrays["a"].T}, format=name[2:],
                                   progress=lambda done, total: (done, total) < seen[last], step="1M")
@@ -337,7 +337,7 @@ def test_few_bytes_make_many(tmp_path):
 
 @pytest.mark.parametrize("what", ["load", "check", "save"])
 def test_an_interrupt_ends_a_call(what, tmp_path):
-    numpy.savez_compressed(tmp_path / "x.npz", a=numpy.zeros(1 << 28, "uint8"))
+    numpy.savez_compressed(tmp_path / "x.npz", a=numpy.zeros(1 << 26, "uint8"))
     run = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "x.npz", what], capture_output=True, text=True)
     assert run.stdout.startswith("interrupted") and run.returncode == 0, run.stderr
     if what != "save":

@@ -210,15 +210,15 @@ static unsigned long step_of(Scenario const *scenario, unsigned long nth, bool l
 }
 
 /* Only a scratch file can do without open; the fake's constructor is no part of the library; a
- * scenario that runs for long, and each with the ledger on, meets the first error of each call
- * only. */
+ * scenario that runs for long, and each with the ledger on or where time is short, meets the first
+ * error of each call only. */
 static bool is_spared(Place const *place, Scenario const *scenario, Fault const *fault) {
   if (fault->without == callOpen && !(place->scratch && scenario->kind == scenarioConstructs))
     return true;
   if (fault->without == callMap && !(scenario->needs & usesWindows)) return true;
   if (place->kind == kindFake && scenario->kind == scenarioConstructs) return true;
   if (scenario->needs & onlyHeap) return fault->call != callHeap;
-  if (!watched && !(scenario->needs & needsLong)) return false;
+  if (!watched && !setting_small() && !(scenario->needs & needsLong)) return false;
   return fault != faults && fault[-1].call == fault->call;
 }
 

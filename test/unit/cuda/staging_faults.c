@@ -42,7 +42,7 @@ static bool try_nth(unsigned long nth, int error, umemCudaDirection kind) {
 
 static void check_failures(int error, umemCudaDirection kind) {
   bool over = false;
-  unsigned long each = setting_small() ? 9 : 3; /* odd: both kinds of beginning take part */
+  unsigned long each = setting_small() ? 27 : 3; /* odd: both kinds of beginning take part */
   for (unsigned long nth = 1; !over; nth += each) {
     over = try_nth(nth, error, kind);
     if (nth % 2) continue; /* every other time from the beginning: chunks and channels are made */
