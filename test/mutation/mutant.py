@@ -20,7 +20,9 @@ def cxx(file, old, new, what, first, **more):
 
 
 def formats(file, old, new, what):
-    return Mutant("formats/src/" + file, old, new, what, ("formats.archive", "formats.in_cxx"))
+    """What files may hold, the tests of the Python package compare with the library safetensors and with NumPy."""
+    tests = ("npz", "npz_headers") if file in ("npz.cpp", "inflate.cpp") else ("formats", "npz")
+    return Mutant("formats/src/" + file, old, new, what, tuple("python.test_" + name for name in tests), "python")
 
 
 def mpi(file, old, new, what, first):

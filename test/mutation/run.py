@@ -31,7 +31,7 @@ SANITIZERS = {
 }
 FOLDERS = ["compat", "contract", "fault", "unit"]
 SOURCES = {"unit": "test/unit", "fault": "test/fault", "fuzz": "test/fuzz", "cxx": "test/cxx", "tool": "test/tool",
-           "python": "python/tests", "formats": "formats/test"}
+           "python": "python/tests"}
 
 
 def read(path):
@@ -153,8 +153,6 @@ def steps(build, tree, mutant, path):
         yield ["mpi/test/all"], [test for test in tests if test.startswith("mpich.")]
     elif mutant.preset == "python":
         yield [], tests
-    elif mutant.file.startswith("formats/"):
-        yield ["test/formats/all", "umem_program"], [test for test in tests if test.startswith(("formats.", "tool."))]
     elif mutant.file.startswith("tool/"):
         yield ["test/tool/all"], [test for test in tests if test.startswith("tool.")]
     elif room:
