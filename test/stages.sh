@@ -11,8 +11,9 @@
 #   elements and without bounds checks, one group of loops optimised; each header alone; what nvcc compiles, for one
 #   virtual GPU. Of the benchmarks, whether they compile: bench builds and runs them.
 # - asan: all programs of C on a sample of the pairs, without the sweep of faults with the ledger; the examples, the
-#   program umem and the fuzzers. This is also where Clang's warnings of all of this are errors. asan_cxx: the programs
-#   of the C++ headers that are about memory, not optimised, with few types of elements, loops with one and three ranks.
+#   program umem and the fuzzers with few inputs; fuzz: with many. This is also where Clang's warnings of all of this are
+#   errors. asan_cxx: the programs of the C++ headers that are about memory, not optimised, with few types of elements,
+#   loops with one and three ranks.
 # - tsan: of test/unit and test/fault the programs that use threads, and those suites of the contract in which threads
 #   meet, and of others each context by itself. tsan_cxx: the programs of the C++ headers that use threads.
 # - clang: the contract on a sample of the pairs, as users build it: optimised, without sanitizers; what Clang says of
@@ -55,13 +56,13 @@ source "$root/test/freethreaded/stage.sh"
 all_stages=(gcc asan python docs mpi tsan install examples cuda url symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
-nightly_stages=(fresh gcc asan asan_cxx mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
+nightly_stages=(fresh gcc asan asan_cxx fuzz mpi tsan tsan_cxx mpis arm64 musl install clang docs browser bench tidy valgrind packages
   examples nvcc cppcheck cuda python url libraries wheel freethreaded symbols includes format)
 
 # Stages that share a folder below $build run one after the other, in the order above.
 declare -A stage_folder=([gcc]=gcc [short]=gcc [valgrind]=gcc [cuda]=gcc [symbols]=gcc [mpi]=gcc [mpis]=gcc [nvcc]=gcc
   [python]=package [url]=package
-  [asan]=asan [asan_cxx]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan [docs]=doc [browser]=doc)
+  [asan]=asan [asan_cxx]=asan [fuzz]=asan [examples]=asan [tsan]=tsan [tsan_cxx]=tsan [docs]=doc [browser]=doc)
 
 declare -A stage_needs=(
   [short]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
@@ -69,6 +70,7 @@ declare -A stage_needs=(
   [clang]="clang libc++ g++ cmake make ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
   [asan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
   [asan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
+  [fuzz]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
   [tsan]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib libcurl gtest python3"
   [tsan_cxx]="clang clang-runtime lld llvm-symbolizer g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3"
   [valgrind]="gcc g++ cmake ninja pkg-config cmocka cli11 nlohmann-json zlib gtest python3 valgrind"
@@ -270,13 +272,19 @@ stage_asan() {
   set_up_asan
   build_preset asan {c,formats,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,formats,fuzz,tool,unit}/all
   # With the ledger on, the sweep of faults uses the same memory as without.
-  run_tests "$build/asan" ctest --label-exclude '^cxx$' --exclude-regex '^fault\.nth_ledger$'
+  run_tests "$build/asan" ctest --label-exclude '^(cxx|fuzz_long)$' --exclude-regex '^fault\.nth_ledger$'
 }
 
 stage_asan_cxx() {
   set_up_asan
   build_preset asan test/cxx/all
   run_tests "$build/asan" ctest --label-regex '^cxx$'
+}
+
+stage_fuzz() {
+  set_up_asan
+  build_preset asan test/fuzz/all
+  run_tests "$build/asan" ctest --label-regex '^fuzz_long$'
 }
 
 # The programs of test/unit and test/fault whose sources, or the headers beside them, start threads or let the library
