@@ -321,13 +321,21 @@ FEED_TEST(a_failure_names_the_call_of_its_transfer) {
   expect_all_returned();
 }
 
+/* Threads may end all batches by the other function: then all bytes arrive. */
 FEED_TEST(a_batch_that_cannot_be_waited_for_fails) {
   char const *const functions[] = {"event_query", "event_synchronize"};
   for (size_t i = 0; i < 2; i++) {
     fail_next(1, functions[i]);
-    set(&fault.ended, false);
-    start_all(1, most);
-    expect_failed(0, umemValueError, "bytes to GPU 0");
+    for (unsigned tries = 0; fault.left; tries++) {
+      assert_true(tries < 1000);
+      set(&fault.ended, false);
+      start_all(1, most);
+      while (!umemTransfer_poll(transfers[0])) usleep(100);
+      if (fault.left)
+        expect_arrived(0, most);
+      else
+        expect_failed(0, umemValueError, "bytes to GPU 0");
+    }
     expect_all_returned();
   }
 }
