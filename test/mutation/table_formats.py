@@ -17,7 +17,6 @@ FORMAT_MUTANTS = [
             "a file may have more bytes than its arrays"),
     formats("safetensors.cpp", "    if (array.nbytes != count_bytes(array))\n", "    if (array.nbytes < count_bytes(array))\n",
             "an array may have more bytes than its shape"),
-    formats("safetensors.cpp", "if (bits % 8) refuse", "if (false) refuse", "half a byte is left out"),
     formats("safetensors.cpp", "value[0] == '.' || ", "", "an index names a hidden file"),
     formats("safetensors.cpp", "(k == rank - 1 ? lanes : 1)", "1", "packed elements are counted by their bytes"),
     formats("json.cpp", "if (++level_ > most_levels)", "if (++level_ < 0)", "JSON may have any depth"),
