@@ -84,6 +84,16 @@ def archive_of(*members, ending=end, **fields):
     return raw + directory + ending(len(raw), len(directory), fields.pop("count", len(members)), **fields)
 
 
+def archive_inside_of_an_array():
+    inner = Member("b.npy")
+    held = inner.local() + inner.data
+    head = npy("uint8", (len(held),))
+    outer = Member(data=head + held)
+    inner.begin = len(outer.local() + head)
+    raw, directory = outer.local() + outer.data, outer.entry() + inner.entry()
+    return raw + directory + end(len(raw), len(directory), 2)
+
+
 def open_bytes(raw):
     return umem.formats.open(umem.asarray(numpy.frombuffer(raw, "uint8").copy()))
 
@@ -123,7 +133,7 @@ REFUSED = {
     "a name twice": archive_of(Member(), Member()), "a name twice without its ending": archive_of(Member("a"), Member("a.npy")),
     "a name with a zero": archive_of(Member("a\0b")), "a name that is no UTF-8": archive_of(Member(b"\xff", flags=0x800)),
     "no local header": archive_of(Member(at=5)), "a local header behind the end": archive_of(Member(at=1 << 20)),
-    "an overlap": archive_of(Member(), Member("b.npy", at=0)),
+    "an overlap": archive_of(Member(), Member("b.npy", at=0)), "a file inside of another": archive_inside_of_an_array(),
     "names that differ": archive_of(Member(local_fields={"name": b"b.npy"})), "methods that differ": archive_of(Member(local_fields={"method": 8})),
     "sizes that differ": archive_of(Member(local_fields={"size": 1})), "lengths that differ": archive_of(Member(local_fields={"packed": 1})),
     "checksums that differ": archive_of(Member(local_fields={"crc": 1})), "encryption in one header": archive_of(Member(local_fields={"flags": 1})),
