@@ -2,11 +2,13 @@
 import gc
 import json
 import os
+import random
 import resource
 import signal
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -443,14 +445,35 @@ def test_a_save_that_fails_leaves_the_old_file(tmp_path):
         umem.formats.save(path, {"__metadata__": numpy.arange(3)})
     with pytest.raises(umem.TypeError):
         umem.formats.save(path, {"a": numpy.arange(3), "b": numpy.zeros(3, "complex128")})
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["x.safetensors"]
+
+
+def save_to(path, array):
+    """By the function that writes this format."""
+    if path.suffix == ".npy":
+        umem.save(path, array)
+    else:
+        umem.formats.save(path, {"a": array})
+
+
+FILES = ["x.safetensors", "x.npz", "x.npy"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_may_not_be_so_long_leaves_the_old_one(tmp_path, name):
+    path = tmp_path / name
+    save_to(path, numpy.arange(3))
+    before = path.read_bytes()
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limit[1]))
     try:
-        with pytest.raises(umem.OSError, match="too large"):
-            umem.formats.save(path, {"a": numpy.zeros(1 << 20)})
+        for array in numpy.zeros(1 << 20), numpy.zeros((1 << 10, 1 << 10)).T:
+            with pytest.raises((umem.OSError, umem.MemoryError), match="too large") as caught:
+                save_to(path, array)
+            assert str(path) in str(caught.value)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert path.read_bytes() == before and os.listdir(tmp_path) == ["x.safetensors"]
+    assert path.read_bytes() == before and os.listdir(tmp_path) == [name]
 
 
 def test_an_array_may_be_saved_over_the_file_it_is_mapped_from(tmp_path):
@@ -463,23 +486,32 @@ def test_an_array_may_be_saved_over_the_file_it_is_mapped_from(tmp_path):
 
 KILLED = """
 import sys, numpy, umem.formats
+path = sys.argv[1]
+save = umem.save if path.endswith(".npy") else lambda path, array: umem.formats.save(path, {"a": array})
 for k in range(1000000):
-    umem.formats.save(sys.argv[1], {"a": numpy.full(1 << 18, k)})
+    save(path, numpy.full(1 << 18, k))
     if k == 2: print("on", flush=True)
 """
 
 
-@pytest.mark.parametrize("name", ["x.safetensors", "x.npz"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_killed_save_leaves_a_whole_file(tmp_path, name):
+    """At random; formats/test/fault.c kills at each call into the system."""
     path = tmp_path / name
     for _ in range(3):
         child = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
         child.stdout.readline()
+        time.sleep(random.uniform(0, 0.02))
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stdout.close()
-        umem.formats.open(path).check()
-        assert len(set(umem.formats.load(path)["a"].tolist())) == 1
+        if name == "x.npy":
+            found = umem.load(path)
+        else:
+            umem.formats.open(path).check()
+            found = umem.formats.load(path)["a"]
+        assert found.shape == (1 << 18,) and len(set(found.tolist())) == 1
+        assert all(left == name or left.startswith(".umem-") for left in os.listdir(tmp_path))
 
 
 BOUNDED = """

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -183,6 +184,7 @@ static int struck(InjectCall call) {
   else if (now.mode == modeStorm && can_be_interrupted(call) &&
            atomic_fetch_add(&interruptible, 1) % 4 != 3)
     error = EINTR;
+  if (error == inject_kill) kill(getpid(), SIGKILL);
   if (error) atomic_fetch_add(&delivered, 1);
   return error;
 }

@@ -51,6 +51,9 @@ char const *inject_call_name(InjectCall call);
 /* Only counts. */
 void inject_count(void);
 
+/* As an error: the process is killed at the call. */
+enum { inject_kill = -1 };
+
 /* The nth call (from 1) fails with error, and with lasting every later one too. */
 void inject_fail(InjectCall call, unsigned long nth, int error, bool lasting);
 

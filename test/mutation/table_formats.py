@@ -1,5 +1,5 @@
 """Mutants of the component for files of named arrays."""
-from mutant import formats
+from mutant import Mutant, formats
 
 FORMAT_MUTANTS = [
     formats("archive.cpp", "    if (!archive.numbers.emplace(name, i).second)\n", "    if (archive.numbers.emplace(name, i), false)\n",
@@ -9,6 +9,9 @@ FORMAT_MUTANTS = [
     formats("archive.cpp", "member.fortran_order ? k : rank - 1 - k", "rank - 1 - k", "the order of Fortran is lost"),
     formats("archive.cpp", "  check(umemFile_commit(file.get()));\n}\n\n/* The checksums", "}\n\n/* The checksums",
             "a file of safetensors never gets its name"),
+    Mutant("formats/src/archive.cpp", "  write_texts(file.get(), std::move(texts));\n  check(umemFile_commit(file.get()));\n",
+           "  check(umemFile_commit(file.get()));\n  write_texts(file.get(), std::move(texts));\n",
+           "a file of .npz has its name before its directory", ("formats.fault",)),
     formats("archive.cpp", "members[k].turned = members[k].file_is_big != is_big;", "members[k].turned = members[k].file_is_big;",
             "numbers in the order of the file are turned"),
     formats("safetensors.cpp", "array.offset != end || array.nbytes < end", "array.offset < end || array.nbytes < end",

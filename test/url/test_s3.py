@@ -1,6 +1,7 @@
 """Objects in buckets: moto's S3, behind a proxy that checks each signature as S3 does."""
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -269,6 +270,65 @@ def test_a_killed_process_leaves_no_object(s3, moto):
     assert moto.uploads("bucket") == before + 1
     for line in moto.ask("GET", "/bucket?uploads")[2].split(b"<UploadId>")[1:]:
         moto.ask("DELETE", f"/bucket/killed?uploadId={line.split(b'<')[0].decode()}")
+
+
+UPLOAD = ["begin", "part 1", "part 2", "completion"]
+
+
+@pytest.mark.parametrize("answered", [False, True], ids=["before the server has it", "after"])
+@pytest.mark.parametrize("what, parts", [("put", 1)] + [(name, 2) for name in UPLOAD])
+def test_a_process_killed_at_any_request_leaves_the_old_object_or_the_new_one(s3, moto, what, parts, answered):
+    moto.put("/bucket/old", b"old")
+    number, started, seen, real = (0 if what == "put" else UPLOAD.index(what)), threading.Event(), [], s3.reply
+
+    def reply(request):
+        if request.method == "GET":
+            return real(request)
+        with s3.lock:
+            seen.append(request)
+            mine = len(seen) == number + 1
+        if mine and answered:
+            real(request)
+        if mine:
+            started.wait()
+            child.kill()
+            child.wait()
+        return servers.Reply(503) if mine else real(request)
+
+    s3.reply = reply
+    child = subprocess.Popen([sys.executable, "-c", PROGRAM.format("old", parts, parts).replace("connections=2", "connections=1")
+                              + "place.close()"], stderr=subprocess.PIPE, text=True)
+    started.set()
+    error = child.communicate(timeout=120)[1]
+    assert child.returncode == -signal.SIGKILL, error
+    is_made = answered and what in ("put", "completion")
+    assert moto.get("/bucket/old") == (parts * PART * b"\7" if is_made else b"old")
+    left = [line.split(b"<")[0].decode() for line in moto.ask("GET", "/bucket?uploads")[2].split(b"<UploadId>")[1:]]
+    assert len(left) == (0 if is_made or parts == 1 or (what == "begin" and not answered) else 1)
+    for upload in left:
+        assert moto.ask("DELETE", f"/bucket/old?uploadId={upload}")[0] == 204
+    assert moto.uploads("bucket") == 0
+
+
+def test_processes_killed_at_random_leave_whole_objects(s3, moto):
+    program = PROGRAM.replace("for k", "value = int(sys.argv[1])\nrow[:] = value\nfor k").format("random", 3, 3) + "place.close()"
+    chance, wholes, made = random.Random(5), [b"old"], 0
+    moto.put("/bucket/random", b"old")
+    for value in range(1, 9):
+        wholes.append(3 * PART * bytes([value]))
+        child = subprocess.Popen([sys.executable, "-c", program, str(value)], stderr=subprocess.DEVNULL)
+        before = len(s3.requests)
+        while len(s3.requests) == before and child.poll() is None:
+            time.sleep(0.001)
+        time.sleep(chance.uniform(0, 0.2))
+        child.kill()
+        made += child.wait() == 0
+        while s3.inflight:
+            time.sleep(0.01)
+        assert moto.get("/bucket/random") in wholes
+    assert made < 8
+    for line in moto.ask("GET", "/bucket?uploads")[2].split(b"<UploadId>")[1:]:
+        moto.ask("DELETE", f"/bucket/random?uploadId={line.split(b'<')[0].decode()}")
 
 
 def test_a_forked_child_leaves_the_upload_alone(s3, moto):
