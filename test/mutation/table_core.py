@@ -124,6 +124,8 @@ CORE_MUTANTS = [
       "bytes before an aligned block of Fixed are in it", first=("unit.find",)),
 
     # ---- RAM on nodes ----
+    c("base/system.c", "bool const is_static = !dlsym(RTLD_DEFAULT, \"getpid\");", "bool const is_static = false;",
+      "a static program opens libraries", first=("unit.cuda_driver", "formats.install")),
     c("base/system.c", "nodes ? umemNumaMost + 1 : 0;", "nodes ? 1 : 0;", "the kernel reads no node of the set", first=("unit.host_nodes",)),
     c("base/system.c", "found >= 0 || found == -ENOENT ? 0", "found >= 0 ? 0", "a page without memory is a failure", first=("unit.host_nodes",)),
     c("stores/host_nodes.c", "options->nodes & ~allowed)\n", "false)\n", "nodes are not checked", first=("unit.host_nodes",)),

@@ -12,7 +12,7 @@ import sys
 from report import Report
 
 TABLE = "cuda_rt.c.o"
-OPENERS = {"cuda_driver.c.o", "url_curl.c.o"}
+OPENERS = {"cuda_driver.c.o", "system.c.o", "url_curl.c.o"}
 CUDA = r"_*cuda\w+|_*cu[A-Z]\w+"
 LINKER = r"dlm?open|dlv?sym"
 PER_THREAD = r"\w+_pt(?:sz|ds)" # as CUDA names what takes stream 0 for that of the thread

@@ -61,8 +61,8 @@ FORBIDDEN_IN_PUBLIC = (
 # CUDA's own names and headers stand in the files of the table alone. One of them looks for NVIDIA's libraries.
 CUDA_TABLES = ("cuda/cuda_rt.c", "cuda/cuda_driver.c", "cuda/cuda_driver.h")
 DRIVER_TABLE = "cuda/cuda_driver.c"
-# The files that open libraries of others at run time.
-OPENERS = {DRIVER_TABLE, "url/url_curl.c"}
+# The files that open libraries of others at run time, by a function of base/system.c, and find their functions.
+OPENERS = {"base/system.c", DRIVER_TABLE, "url/url_curl.c"}
 OF_CUDA = (
     r"\bcu(?:da)?[A-Z]\w*|\bCU[a-z]\w+|\bCUDART?_\w+"
     r"|[<\"](?:cu\w*|driver_types|nvml)\.h[>\"]"

@@ -4,6 +4,7 @@
 #include "base/number.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -14,6 +15,16 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* ==== libraries that are opened at run time ==== */
+
+/* A static program has no table in which the functions of the C library could be found. */
+void *umem_open_library(char const *name, int flags, char const **error) {
+  bool const is_static = !dlsym(RTLD_DEFAULT, "getpid");
+  void *handle = is_static ? NULL : dlopen(name, flags | RTLD_LOCAL);
+  if (!handle) *error = is_static ? "a program linked with -static can open no library" : dlerror();
+  return handle;
+}
 
 /* ==== addresses ==== */
 

@@ -54,6 +54,12 @@ static inline bool umem_read_text(char const *path, char *text, size_t size) {
   return n > 0;
 }
 
+/* ==== libraries that are opened at run time ==== */
+
+/* dlopen with these flags. NULL, and why in *error, which may be NULL; also in a program that is
+ * linked with -static: dlopen of glibc may crash there. */
+void *umem_open_library(char const *name, int flags, char const **error);
+
 /* ==== addresses ==== */
 
 /* Addresses without memory at a multiple of alignment, which is a power of two and at least a page.

@@ -1,6 +1,7 @@
 /* cuda_driver.c - fills the tables of CUDA's and of cuFile's functions from NVIDIA's libraries,
  * which it opens at run time: libcuda.so.1, the driver, and libcufile.so.0. */
 #include "cuda/cuda_driver.h"
+#include "base/system.h"
 #include "cuda/cuda_rt.h"
 
 #include <dlfcn.h>
@@ -449,8 +450,8 @@ static void lose_all(void) {
 
 /* The library stays loaded: it may have threads. */
 static void find_library(void) {
-  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  char const *error = handle ? NULL : dlerror();
+  char const *error = NULL;
+  void *handle = umem_open_library(library, RTLD_NOW, &error);
   if (!handle) snprintf(found.absence, sizeof found.absence, "%s", error ? error : library);
   if (!handle || !find_all(handle))
     lose_all();
@@ -504,8 +505,9 @@ static bool find_cufile(void *handle) {
  * module is missing. The library stays loaded: it may have threads. */
 static void find_cufile_library(void) {
   if (access("/proc/driver/nvidia-fs", F_OK) != 0) return;
-  void *handle = dlopen("libcufile.so.0", RTLD_LAZY | RTLD_LOCAL);
-  if (!handle) handle = dlopen("libcufile.so", RTLD_LAZY | RTLD_LOCAL);
+  char const *error = NULL;
+  void *handle = umem_open_library("libcufile.so.0", RTLD_LAZY, &error);
+  if (!handle) handle = umem_open_library("libcufile.so", RTLD_LAZY, &error);
   cufile.found = handle && find_cufile(handle);
 }
 

@@ -1,5 +1,6 @@
 /* url_curl.c - finds libcurl at run time. */
 #include "url/url_curl.h"
+#include "base/system.h"
 #include "core/status.h"
 
 #include <dlfcn.h>
@@ -49,9 +50,9 @@ static bool set_up(void) {
 static void find_library(void) {
   static char const *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"};
   void *handle = NULL;
+  char const *error = NULL;
   for (size_t i = 0; !handle && i < sizeof names / sizeof *names; i++)
-    handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-  char const *error = handle ? NULL : dlerror();
+    handle = umem_open_library(names[i], RTLD_NOW, &error);
   if (!handle) snprintf(library.absence, sizeof library.absence, "%s", error ? error : "not found");
   library.found = handle && find_all(handle) && is_new_enough() && set_up();
 }

@@ -1,6 +1,8 @@
 /* cuda_driver.c - how NVIDIA's driver is looked for, and what contexts say without it or without a
  * part of it. The linker sends the calls of the dynamic linker to this file. Each case is a process
  * of its own, because the library is looked for once in each. */
+#include <dlfcn.h>
+
 #include "child_help.h"
 
 #include "cuda/cuda_rt.h"
@@ -16,6 +18,7 @@ static struct {
   int started;            /* what cuInit returns */
   unsigned missing;       /* the number of the function that it lacks; 0: none */
   unsigned opened, found; /* calls */
+  bool is_static;         /* the program has no libraries */
   char names[most_functions][48];
 } machine;
 
@@ -72,6 +75,7 @@ WRAPPED(void *, dlsym, (void *handle, char const *name)) {
       {"cuPointerGetAttributes", (void (*)(void))get_attributes},
   };
   void (*function)(void) = (void (*)(void))refuse;
+  if (handle == RTLD_DEFAULT) return machine.is_static ? NULL : __real_dlsym(handle, name);
   if (handle != &library || machine.found >= most_functions) return NULL;
   snprintf(machine.names[machine.found++], sizeof *machine.names, "%s", name);
   if (machine.found == machine.missing) return NULL;
@@ -105,6 +109,13 @@ PROCESS_TEST(no_library_is_the_reason) {
   EXPECT(machine.opened == 1 && machine.found == 0);
   EXPECT(umemCuda_enter(&entry, -1) != umemOK);
   EXPECT(strstr(umem_thread_message(), "nobody has libcuda.so.1"));
+}
+
+/* dlopen may crash there. */
+PROCESS_TEST(a_static_program_opens_no_library) {
+  machine.is_static = machine.library = true;
+  require_refusal("there is no CUDA driver, a program linked with -static can open no library");
+  EXPECT(machine.opened == 0);
 }
 
 /* Every function of the table fails, and none crashes. */

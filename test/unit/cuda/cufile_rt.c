@@ -1,6 +1,8 @@
 /* cufile_rt.c - how cuFile is looked for: when, how often, and what must be there. The linker sends
  * the calls of the dynamic linker, and the question for the module nvidia-fs, to this file. Each
  * case is a process of its own, because the library is looked for once in each. */
+#include <dlfcn.h>
+
 #include "child_help.h"
 
 #include "cuda/cuda_rt.h"
@@ -33,6 +35,7 @@ WRAPPED(void *, dlopen, (char const *name, int flags)) {
 
 /* A function's address is that of its name: each is another one. */
 WRAPPED(void *, dlsym, (void *handle, char const *name)) {
+  if (handle == RTLD_DEFAULT) return __real_dlsym(handle, name);
   if (handle != &library || (machine.missing && !strcmp(name, machine.missing))) return NULL;
   return (void *)(uintptr_t)name;
 }
