@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks on the objects of the static library that CUDA is called through the table umemCudaRt alone:
 cuda/cuda_rt.c refers to functions of CUDA, and no other file to one of them. No other file but
-cuda/cuda_driver.c, which looks for the driver and for cuFile, and url/url_curl.c, which looks for libcurl, refers to the dynamic linker, which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
+base/system.c, which opens libraries, cuda/cuda_driver.c, which looks for the driver and for cuFile, and url/url_curl.c, which
+looks for libcurl, refers to the dynamic linker, which could find them. None of them is one of a default stream per thread. That the sources name none, include_rules.py checks.
 
 Usage: cuda_symbols.py LIBUMEM_A [with|without]     whether the build is one with CUDA, if it is known
 """
