@@ -703,8 +703,8 @@ stage_libraries() {
   local folder=$build/python-libraries-run status=0
   check "pip installs the package beside them" install_package "$libraries_python" "$build/python-libraries-build"
   mkdir -p "$folder"
-  (cd "$folder" && "$libraries_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider --rootdir "$root" \
-    "$root"/python/tests/test_{libraries,exchange,formats,npz,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
+  (cd "$folder" && UMEM_TEST_LARGE=1 "$libraries_python/bin/python" -m pytest --verbose --no-header -p no:cacheprovider \
+    --rootdir "$root" "$root"/python/tests/test_{libraries,exchange,formats,npz,values,types}.py) > "$folder/tests.log" 2>&1 || status=$?
   show_pytest "$folder/tests.log"
   check "the benchmark of extensions runs" "$libraries_python/bin/python" bench/extension_calls.py "$folder/extension" --once ||
     status=1
