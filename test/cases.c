@@ -3,11 +3,15 @@
 
 #pragma weak umem_thread_clear /* a program may have umem in a library that it opens */
 
-static struct CMUnitTest cases[casesMost];
+static TestCase cases[casesMost];
 size_t case_count;
 
-void cases_add(struct CMUnitTest test) {
-  if (case_count < casesMost) cases[case_count] = test;
+/* What is used now: a test, and what is for all. */
+static TestCase const *running;
+static Fixture *begin_first, *end_last;
+
+void cases_add(TestCase one) {
+  if (case_count < casesMost) cases[case_count] = one;
   case_count++;
 }
 
@@ -18,25 +22,32 @@ void add_case(CMUnitTestFunction test, void const *argument, char const *name, .
   va_start(words, name);
   vsnprintf(names[number], sizeof *names, name, words);
   va_end(words);
-  cases_add((struct CMUnitTest){
-      .name = names[number], .test_func = test, .initial_state = (void *)(uintptr_t)argument});
+  cases_add((TestCase){.name = names[number], .test = test, .initial = argument});
 }
 
-/* The set-up of each case, whose state is the case at first. */
+static int use(Fixture *fixture, void **state) {
+  if (fixture) fixture(state);
+  return 0;
+}
+
+/* The state is the case at first. */
 static int begin_case(void **state) {
-  struct CMUnitTest const *test = *state;
+  running = *state;
   if (umem_thread_clear) umem_thread_clear();
-  *state = test->initial_state;
-  return test->setup_func ? test->setup_func(state) : 0;
+  *state = (void *)(uintptr_t)running->initial;
+  return use(running->set_up, state);
 }
 
-int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
-  struct CMUnitTest begun[casesMost];
+static int end_case(void **state) { return use(running->tear_down, state); }
+static int begin_all(void **state) { return use(begin_first, state); }
+static int end_all(void **state) { return use(end_last, state); }
+
+int run_cases(Fixture *set_up, Fixture *tear_down) {
+  struct CMUnitTest tests[casesMost];
   if (case_count > casesMost) return 1;
-  for (size_t i = 0; i < case_count; i++) {
-    begun[i] = cases[i];
-    begun[i].setup_func = begin_case;
-    begun[i].initial_state = &cases[i];
-  }
-  return _cmocka_run_group_tests("tests", begun, case_count, set_up, tear_down);
+  begin_first = set_up;
+  end_last = tear_down;
+  for (size_t i = 0; i < case_count; i++)
+    tests[i] = (struct CMUnitTest){cases[i].name, cases[i].test, begin_case, end_case, &cases[i]};
+  return _cmocka_run_group_tests("tests", tests, case_count, begin_all, end_all);
 }

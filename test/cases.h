@@ -38,25 +38,35 @@ enum { casesMost = 128 };
 /* How many there are. A test may lower it: the last ones are left out then. */
 extern size_t case_count;
 
-void cases_add(struct CMUnitTest test);
+/* Makes what a test needs, or ends it. Fails by assertions, as a test does. */
+typedef void Fixture(void **state);
+
+typedef struct TestCase {
+  char const *name;
+  CMUnitTestFunction test;
+  Fixture *set_up, *tear_down; /* NULL: none */
+  void const *initial;         /* what *state is when set_up begins */
+} TestCase;
+
+void cases_add(TestCase one);
 
 /* Adds a test that a table describes, to those of the file: its function gets argument in *state,
  * and its name is made as by printf. For main, before run_cases. */
 __attribute__((format(printf, 3, 4))) void add_case(CMUnitTestFunction test, void const *argument,
                                                     char const *name, ...);
 
-/* Runs them, with these before the first and after the last. Returns the exit status of main. */
-int run_cases(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+/* Runs them, with these before the first and after the last, or NULL. Returns the exit status of
+ * main. */
+int run_cases(Fixture *set_up, Fixture *tear_down);
 
-/* initial: what *state is when set_up begins. */
 #define TEST_CASE_AGAIN(name, how, set_up, tear_down, initial)                                     \
   __attribute__((constructor)) static void add_##name##_##how(void) {                              \
-    cases_add((struct CMUnitTest){#name " (" #how ")", name, set_up, tear_down, initial});         \
+    cases_add((TestCase){#name " (" #how ")", name, set_up, tear_down, initial});                  \
   }
 #define TEST_CASE_FROM(name, set_up, tear_down, initial)                                           \
   static void name(void **state);                                                                  \
   __attribute__((constructor)) static void add_##name(void) {                                      \
-    cases_add((struct CMUnitTest){#name, name, set_up, tear_down, initial});                       \
+    cases_add((TestCase){#name, name, set_up, tear_down, initial});                                \
   }                                                                                                \
   static void name(void **state UNUSED)
 #define TEST_CASE_WITH(name, set_up, tear_down) TEST_CASE_FROM(name, set_up, tear_down, NULL)

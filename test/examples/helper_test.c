@@ -8,14 +8,13 @@
 
 static char folder[PATH_SIZE]; /* with a '/' at its end */
 
-static int make_folder(void **state UNUSED) {
-  if (!temporary_folder(folder, sizeof folder - 1)) return -1;
+static void make_folder(void **state UNUSED) {
+  assert_true(temporary_folder(folder, sizeof folder - 1));
   strcat(folder, "/");
-  return 0;
 }
 
 /* Fails when a test has left something. */
-static int remove_folder(void **state UNUSED) { return rmdir(folder); }
+static void remove_folder(void **state UNUSED) { assert_int_equal(rmdir(folder), 0); }
 
 static bool exists(char const *name) { return !access(name, F_OK); }
 

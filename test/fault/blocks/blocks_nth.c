@@ -25,10 +25,10 @@ typedef struct Files {
 
 static unsigned thread_count = 1; /* of umem */
 
-static int set_up(void **state UNUSED) { return umem_set_threads(thread_count) != umemOK; }
-static int tear_down(void **state UNUSED) {
+static void set_up(void **state UNUSED) { assert_ok(umem_set_threads(thread_count)); }
+static void tear_down(void **state UNUSED) {
   inject_reset();
-  return umem_set_threads(0) != umemOK;
+  assert_ok(umem_set_threads(0));
 }
 
 #define BLOCKS_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

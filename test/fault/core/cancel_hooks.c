@@ -170,10 +170,9 @@ static int hook_program(struct dl_phdr_info *info, size_t size, void *code) {
   return 1;
 }
 
-int hook_all(void **state UNUSED) {
+void hook_all(void **state UNUSED) {
   unsigned char *code = mmap(NULL, hooks_most * code_size, PROT_READ | PROT_WRITE | PROT_EXEC,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(code, MAP_FAILED);
   dl_iterate_phdr(hook_program, code);
-  return 0;
 }

@@ -14,4 +14,4 @@ extern char const *last_name;            /* of the last function that has been c
 extern char const *found_name; /* of a function in which the thread could be cancelled; or NULL */
 
 /* A fixture of the program: puts hooks in the place of all functions. */
-int hook_all(void **state);
+void hook_all(void **state);

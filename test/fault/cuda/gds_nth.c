@@ -213,7 +213,7 @@ TEST_CASE(calls_of_the_system_fail) {
   }
 }
 
-static int begin(void **state UNUSED) {
+static void begin(void **state UNUSED) {
   pattern = malloc(nbytes + 16);
   back = malloc(nbytes);
   assert_true(pattern && back);
@@ -221,14 +221,13 @@ static int begin(void **state UNUSED) {
   temporary_name(path, sizeof path);
   umemCudaRt_replace(cudart_wrap(fake_cudart()));
   umem_set_threads(2);
-  return 0;
 }
 
-static int all_is_gone(void **state UNUSED) {
+static void all_is_gone(void **state UNUSED) {
   umemCudaRt_replace(NULL);
   free(pattern);
   free(back);
-  return unlink(path);
+  assert_int_equal(unlink(path), 0);
 }
 
 int main(void) {

@@ -26,18 +26,18 @@ static void expect_untouched(char const *name, struct stat const *before) {
   if (!same) fail_msg("%s: the file has changed, it has %lld bytes", name, (long long)now.st_size);
 }
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   temporary_name(folder, sizeof folder);
   snprintf(path, sizeof path, "%s/file", folder);
   snprintf(log_path, sizeof log_path, "%s/log", folder);
-  return mkdir(folder, 0700);
+  assert_int_equal(mkdir(folder, 0700), 0);
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   inject_reset();
   unlink(path);
   unlink(log_path);
-  return rmdir(folder);
+  assert_int_equal(rmdir(folder), 0);
 }
 
 /* ---- layers that refuse ---- */

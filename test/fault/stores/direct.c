@@ -54,30 +54,29 @@ static void fresh_data(unsigned seed) {
 
 static size_t route; /* the number of that among the values of the option direct */
 
-static int set_up(void **state) {
+static void set_up(void **state UNUSED) {
   umemFileOptions options = UMEM_FILE_OPTIONS_INIT;
   umemDirect const routes[] = {umemDirectAuto, umemDirectOn, umemDirectOff};
-  (void)state;
   data = malloc(length + 4096);
   back = malloc(length + 4096);
-  if (!data || !back) return -1;
+  assert_true(data && back);
   temporary_name(path, sizeof path);
   write_file(path, 1);
   options.direct = is_direct(path) ? routes[route] : umemDirectAuto;
-  if (umemHost_ctor(&host) != umemOK) return -1;
-  if (umemFile_ctor_with(&file, path, "w+", &options) != umemOK) return -1;
-  if (umem_alloc(&file, length) != 0) return -1;
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemFile_ctor_with(&file, path, "w+", &options));
+  assert_int_equal(umem_alloc(&file, length), 0);
   umem_set_threads(threads);
   fresh_data(1);
-  return writes() ? 0 : -1;
+  assert_true(writes());
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   DESTRUCT(&file, &host);
   free(data);
   free(back);
   umem_set_threads(0);
-  return unlink(path);
+  assert_int_equal(unlink(path), 0);
 }
 
 #define DIRECT_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

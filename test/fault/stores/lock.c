@@ -41,14 +41,13 @@ enum {
 static char path[256];
 static unsigned char bytes[old_size], found[old_size];
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   temporary_name(path, sizeof path);
   write_file(path, old_size);
   for (size_t i = 0; i < old_size; i++) bytes[i] = old_byte(i);
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) { return unlink(path); }
+static void tear_down(void **state UNUSED) { assert_int_equal(unlink(path), 0); }
 
 #define LOCK_TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 

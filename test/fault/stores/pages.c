@@ -11,7 +11,7 @@ static umemPages const *pages;
 static uintptr_t range;
 static size_t page;
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   inject_reset();
   assert_int_equal(umemHost_ctor(&host), umemOK);
   pages = host.super.vptr->pages(&host.super);
@@ -19,14 +19,12 @@ static int set_up(void **state UNUSED) {
   page = pages->page_size;
   range = pages->reserve(&host.super, room * page);
   assert_true(range != 0);
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   inject_reset();
   assert_true(pages->release(&host.super, range, room * page));
   umem_dtor(&host);
-  return 0;
 }
 
 static char *bytes_of(size_t i) { return (char *)(range + i * page); }

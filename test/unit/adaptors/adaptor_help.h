@@ -10,14 +10,13 @@
 static umemHost host;
 static Fake fake, offsets;
 
-static inline int set_up(void **state UNUSED) {
-  return umemHost_ctor(&host) || fake_ctor(&fake) || fake_offset_ctor(&offsets);
+static inline void set_up(void **state UNUSED) {
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(fake_ctor(&fake));
+  assert_ok(fake_offset_ctor(&offsets));
 }
 
-static inline int tear_down(void **state UNUSED) {
-  DESTRUCT(&host, &fake, &offsets);
-  return 0;
-}
+static inline void tear_down(void **state UNUSED) { DESTRUCT(&host, &fake, &offsets); }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 

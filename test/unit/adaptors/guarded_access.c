@@ -71,16 +71,18 @@ static void expect_access(uintptr_t adr, bool reads, bool writes) {
 static umemGuarded guarded; /* over a umemTrack over RAM */
 static umemTrack below;
 
-static int set_up_guarded(void **state) {
+static void set_up_guarded(void **state) {
   failing_protect = failing_realloc = 0;
-  return set_up(state) || umemTrack_ctor(&below, &host, NULL) || umemGuarded_ctor(&guarded, &below);
+  set_up(state);
+  assert_ok(umemTrack_ctor(&below, &host, NULL));
+  assert_ok(umemGuarded_ctor(&guarded, &below));
 }
 
-static int tear_down_guarded(void **state) {
+static void tear_down_guarded(void **state) {
   end(&guarded);
   assert_int_equal(closed.count, 0);
   end(&below); /* reports leaks */
-  return tear_down(state);
+  tear_down(state);
 }
 
 static void expect_bytes(uintptr_t adr, unsigned char byte, size_t nbytes) {

@@ -5,15 +5,14 @@
 
 #include "array_help.h"
 
-static inline int set_up_gpu(void **state) {
-  int failed = set_up(state);
+static inline void set_up_gpu(void **state) {
+  set_up(state);
   begin_double();
-  return failed;
 }
 
-static inline int tear_down_gpu(void **state) {
+static inline void tear_down_gpu(void **state) {
   end_double();
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define GPU_TEST(name) TEST_CASE_WITH(name, set_up_gpu, tear_down_gpu)

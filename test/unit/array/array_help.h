@@ -7,19 +7,20 @@
 static umemHost host;
 static umemStatusType status;
 
-static inline int set_up(void **state UNUSED) {
+static inline void set_up(void **state UNUSED) {
   doubles_use();
   status = umemOK;
-  return umemHost_ctor(&host) != umemOK;
+  assert_ok(umemHost_ctor(&host));
 }
 
 /* No failure may be left. */
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   if (!umem_is_ok(&host)) fail_msg("%s", umem_get_message(&host));
   umem_dtor(&host);
   char const *complaint = doubles_complaint();
   if (complaint) fail_msg("%s", complaint);
-  return status != umemOK || umem_thread_status() != umemOK;
+  assert_int_equal(status, umemOK);
+  assert_ok(umem_thread_status());
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

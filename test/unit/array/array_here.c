@@ -20,20 +20,20 @@ static void bare_synchronize(umemVirtual *ctx) { ((Bare *)ctx)->waits++; }
 static Bare bare;
 static umemLimit limit;
 
-static int open_bare(void **state) {
+static void open_bare(void **state) {
   static struct umemVtbl const vtbl = {
       .alloc = bare_alloc, .free = bare_free, .synchronize = bare_synchronize};
-  if (set_up(state)) return 1;
+  set_up(state);
   memset(&bare, 0, sizeof bare);
   umemVirtual_ctor(&bare.super, &bare.never);
   bare.super.vptr = &vtbl;
   bare.super.capabilities |= umemCpuReadable | umemCpuWritable;
   bare.super.alignment = 16;
-  return umemLimit_ctor(&limit, &bare, 1 << 30) != umemOK;
+  assert_ok(umemLimit_ctor(&limit, &bare, 1 << 30));
 }
-static int close_bare(void **state) {
+static void close_bare(void **state) {
   DESTRUCT(&limit, &bare);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define BARE_TEST(name) TEST_CASE_WITH(name, open_bare, close_bare)

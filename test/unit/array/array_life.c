@@ -4,11 +4,14 @@
 
 static umemStats stats; /* over host, of some tests */
 
-static int open_stats(void **state) { return set_up(state) || umemStats_ctor(&stats, &host); }
+static void open_stats(void **state) {
+  set_up(state);
+  assert_ok(umemStats_ctor(&stats, &host));
+}
 
-static int close_stats(void **state) {
+static void close_stats(void **state) {
   umem_dtor(&stats);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define STATS_TEST(name) TEST_CASE_WITH(name, open_stats, close_stats)

@@ -4,10 +4,13 @@
 
 static umemCuda cuda;
 
-static int open_gpu(void **state) { return set_up(state) || umemCuda_ctor(&cuda, 0) != umemOK; }
-static int close_gpu(void **state) {
+static void open_gpu(void **state) {
+  set_up(state);
+  assert_ok(umemCuda_ctor(&cuda, 0));
+}
+static void close_gpu(void **state) {
   umem_dtor(&cuda);
-  return tear_down(state);
+  tear_down(state);
 }
 
 enum { most_rank = 5, most_elements = 4096 };

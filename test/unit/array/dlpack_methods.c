@@ -46,9 +46,9 @@ static void open_device(struct umemVtbl const *methods, int code) {
   device.super.capabilities |= umemOrdered | umemDeviceAccessible;
 }
 
-static int close_device(void **state) {
+static void close_device(void **state) {
   umem_dtor(&device);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define DEVICE_TEST(name) TEST_CASE_WITH(name, set_up, close_device)

@@ -235,18 +235,17 @@ GPU_TEST(the_consumers_stream_waits_and_the_host_does_not) {
 static umemCudaAsync queue, own;
 static void *stream, *consumer; /* theirs */
 
-static int open_queues(void **state) {
-  if (set_up_gpu(state)) return 1;
+static void open_queues(void **state) {
+  set_up_gpu(state);
   assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
   assert_ok(umemCudaAsync_ctor(&own, 0, UMEM_STREAM_NEW));
   stream = (void *)umemCudaAsync_stream(&queue);
   consumer = (void *)umemCudaAsync_stream(&own);
-  return 0;
 }
 
-static int close_queues(void **state) {
+static void close_queues(void **state) {
   DESTRUCT(&own, &queue);
-  return tear_down_gpu(state);
+  tear_down_gpu(state);
 }
 
 #define STREAM_TEST(name) TEST_CASE_WITH(name, open_queues, close_queues)

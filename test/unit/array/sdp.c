@@ -12,15 +12,15 @@ void *sdp_contexts[2];
 
 static umemCuda gpu;
 
-static int open_both(void **state) {
-  if (set_up(state) || umemCuda_ctor(&gpu, 0) != umemOK) return 1;
+static void open_both(void **state) {
+  set_up(state);
+  assert_ok(umemCuda_ctor(&gpu, 0));
   sdp_contexts[SDP_MEM_CPU] = &host;
   sdp_contexts[SDP_MEM_GPU] = &gpu;
-  return 0;
 }
-static int close_both(void **state) {
+static void close_both(void **state) {
   umem_dtor(&gpu);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define SDP_TEST(name) TEST_CASE_WITH(name, open_both, close_both)

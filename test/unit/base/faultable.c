@@ -40,16 +40,12 @@ static umemFaultableRange range_of(Cut const *made) {
 static Cut cut;                      /* of the test */
 static umemFaultableRange ranges[2]; /* its range */
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   cut = open_cut();
   ranges[0] = range_of(&cut);
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) {
-  close_cut(&cut);
-  return 0;
-}
+static void tear_down(void **state UNUSED) { close_cut(&cut); }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 

@@ -7,15 +7,13 @@
 static uint64_t const MiB = 1 << 20;
 
 /* A machine with room, and no group. */
-static int begin_machine(void **state UNUSED) {
+static void begin_machine(void **state UNUSED) {
   begin_system();
   write_there("/proc/meminfo", "MemFree: 1024 kB\nMemAvailable: 102400 kB\nSwapFree: 51200 kB\n");
-  return 0;
 }
 
-static int end_machine(void **state UNUSED) {
+static void end_machine(void **state UNUSED) {
   if (system_folder) end_system();
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, begin_machine, end_machine)

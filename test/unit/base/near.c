@@ -7,15 +7,9 @@
 #define NODE "bus/pci/devices/0000:3b:00.0/numa_node"
 #define LIST "devices/system/node/node1/cpulist"
 
-static int begin(void **state UNUSED) {
-  near_begin();
-  return 0;
-}
+static void begin(void **state UNUSED) { near_begin(); }
 
-static int end(void **state UNUSED) {
-  near_end();
-  return 0;
-}
+static void end(void **state UNUSED) { near_end(); }
 
 #define TEST(name) TEST_CASE_WITH(name, begin, end)
 

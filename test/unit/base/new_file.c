@@ -33,16 +33,16 @@ WRAPPED(long, syscall, (long number, ...)) {
 static char folder[256];
 static int folder_fd = -1;
 
-static int set_up(void **state UNUSED) {
-  if (!temporary_folder(folder, sizeof folder)) return -1;
+static void set_up(void **state UNUSED) {
+  assert_true(temporary_folder(folder, sizeof folder));
   folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  return folder_fd < 0 ? -1 : 0;
+  assert_true(folder_fd >= 0);
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   unlinkat(folder_fd, "name", 0);
   close(folder_fd);
-  return rmdir(folder); /* empty, or the test fails */
+  assert_int_equal(rmdir(folder), 0); /* empty, or the test fails */
 }
 
 static int count_files(void) { return count_entries(folder, ""); }

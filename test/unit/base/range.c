@@ -3,10 +3,9 @@
 
 static umemRange *range; /* of the test */
 
-static int destroy(void **state UNUSED) {
+static void destroy(void **state UNUSED) {
   umemRange_destroy(range);
   range = NULL;
-  return 0;
 }
 
 /* In the place of the one before. */

@@ -5,17 +5,16 @@
  * join. */
 static umemRange *one, *other;
 
-static int open_pair(void **state UNUSED) {
+static void open_pair(void **state UNUSED) {
   one = umemRange_create(16);
   other = umemRange_create(16);
-  return !(one && other && umemRange_add(one, 0, 1600, false) &&
-           umemRange_add(one, 1600, 1600, false));
+  assert_true(one && other && umemRange_add(one, 0, 1600, false) &&
+              umemRange_add(one, 1600, 1600, false));
 }
 
-static int close_pair(void **state UNUSED) {
+static void close_pair(void **state UNUSED) {
   umemRange_destroy(one);
   umemRange_destroy(other);
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, open_pair, close_pair)

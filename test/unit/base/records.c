@@ -232,16 +232,14 @@ static bool has_room(void) {
   return room;
 }
 
-static int open_table(void **state UNUSED) {
+static void open_table(void **state UNUSED) {
   umemValues_init(&table);
   one_fails_of = 0;
-  return 0;
 }
 
-static int close_table(void **state UNUSED) {
+static void close_table(void **state UNUSED) {
   umemValues_fini(&table);
   one_fails_of = 0;
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, open_table, close_table)

@@ -15,8 +15,8 @@ typedef struct Bench {
 
 static Bench bench;
 
-static inline int open_bench(void **state) {
-  if (set_up(state)) return -1;
+static inline void open_bench(void **state) {
+  set_up(state);
   gate_ctor(&bench.from);
   gate_ctor(&bench.to);
   assert_ok(umemHost_ctor(&bench.host));
@@ -31,14 +31,13 @@ static inline int open_bench(void **state) {
   bench.options.count = count;
   bench.options.place = &bench.host;
   bench.options.rows = rows;
-  return 0;
 }
 
-static inline int close_bench(void **state) {
+static inline void close_bench(void **state) {
   umem_free(&bench.from, (uintptr_t)bench.source);
   umem_free(&bench.to, (uintptr_t)bench.destination);
   DESTRUCT(&bench.from, &bench.to, &bench.host);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define OPEN open_bench

@@ -8,11 +8,11 @@
 /* How many threads a test may use: its initial state; without one 4. */
 enum { one_thread = 1, two_threads, three_threads };
 
-static inline int set_up(void **state) {
-  return umem_set_threads(*state ? (unsigned)(uintptr_t)*state : 4) != umemOK;
+static inline void set_up(void **state) {
+  assert_ok(umem_set_threads(*state ? (unsigned)(uintptr_t)*state : 4));
 }
 
-static inline int tear_down(void **state UNUSED) { return umem_set_threads(0) != umemOK; }
+static inline void tear_down(void **state UNUSED) { assert_ok(umem_set_threads(0)); }
 
 /* That the last failure of the thread is this one; forgets it. */
 static inline void expect_failure_at(umemStatusType type, char const *words, int line) {

@@ -42,8 +42,8 @@ static umemHost host;
 
 static umemBlocksOptions options;
 
-static int open_files(void **state) {
-  if (set_up(state)) return -1;
+static void open_files(void **state) {
+  set_up(state);
   options = (umemBlocksOptions)UMEM_BLOCKS_OPTIONS_INIT;
   size_t const nbytes = (size_t)columns * rows_in_all;
   assert_ok(umemHost_ctor(&host));
@@ -56,7 +56,6 @@ static int open_files(void **state) {
   options.rows = rows_each;
   options.depth = 4;
   options.before = 1;
-  return 0;
 }
 
 static umemStatusType pass(void) {
@@ -69,9 +68,9 @@ static umemStatusType pass(void) {
   return status;
 }
 
-static int close_files(void **state) {
+static void close_files(void **state) {
   DESTRUCT(&to, &from, &host);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define OPEN open_files

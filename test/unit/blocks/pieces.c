@@ -31,9 +31,9 @@ static Gate gate;
 static uintptr_t in_gate; /* a copy of the array */
 static unsigned char array[nbytes];
 
-static int open_gpu(void **state) {
+static void open_gpu(void **state) {
   begin_double();
-  if (set_up(state)) return -1;
+  set_up(state);
   assert_ok(umemHost_ctor(&gpu.host));
   assert_ok(umemCuda_ctor(&gpu.plain, 0));
   assert_ok(umemCudaAsync_ctor(&gpu.async, 0, UMEM_STREAM_NEW));
@@ -46,17 +46,16 @@ static int open_gpu(void **state) {
   gate_ctor(&gate);
   in_gate = umem_alloc(&gate, nbytes);
   memcpy((void *)in_gate, array, nbytes);
-  return 0;
 }
 
-static int close_gpu(void **state) {
+static void close_gpu(void **state) {
   umem_free(&gate, in_gate);
   umem_dtor(&gate);
   for (int i = 0; i < queues_most; i++) umem_dtor(&gpu.queue[i]);
   DESTRUCT(&gpu.async, &gpu.plain, &gpu.host);
   assert_ok(umemCuda_set_staging(0, 0));
   end_double();
-  return tear_down(state);
+  tear_down(state);
 }
 
 static umemBlocksOptions options_for(void *source, uintptr_t adr, void *place) {

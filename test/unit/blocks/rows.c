@@ -4,10 +4,13 @@
 
 static umemHost host;
 
-static int open_all(void **state) { return set_up(state) || umemHost_ctor(&host) != umemOK; }
-static int close_all(void **state) {
+static void open_all(void **state) {
+  set_up(state);
+  assert_ok(umemHost_ctor(&host));
+}
+static void close_all(void **state) {
   umem_dtor(&host);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define OPEN open_all

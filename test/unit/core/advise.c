@@ -3,15 +3,9 @@
 #include "cuda_double.h"
 #include "failures.h"
 
-static int set_up(void **state UNUSED) {
-  begin_double();
-  return 0;
-}
+static void set_up(void **state UNUSED) { begin_double(); }
 
-static int tear_down(void **state UNUSED) {
-  end_double();
-  return 0;
-}
+static void tear_down(void **state UNUSED) { end_double(); }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
 

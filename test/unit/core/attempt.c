@@ -10,18 +10,16 @@ static void count_calls(void *ctx, umemStatusType type, char const *message, voi
   hook_calls++;
 }
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   umemHost_ctor(&host);
   umemHost_ctor(&other);
   hook_calls = 0;
   umem_set_failure_hook(count_calls, NULL);
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);
   DESTRUCT(&host, &other);
-  return 0;
 }
 
 /* That nobody has learned of any failure. */

@@ -28,16 +28,14 @@ static size_t lines_with(char const *text) {
   return count;
 }
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   memset(&seen, 0, sizeof seen);
   begin_double();
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   assert_ok(umem_set_decision_hook(umemDecisionNone, NULL, NULL));
   end_double();
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

@@ -26,16 +26,16 @@ static umemPool pool;
 static umemTrack above;
 
 /* A Track over a pool over a Track over RAM. */
-static int open_stack(void **state UNUSED) {
-  umemHost_ctor(&host);
-  if (umemTrack_ctor(&below, &host, NULL) || umemPool_ctor(&pool, &below, NULL)) return -1;
-  return umemTrack_ctor(&above, &pool, NULL) == umemOK ? 0 : -1;
+static void open_stack(void **state UNUSED) {
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemTrack_ctor(&below, &host, NULL));
+  assert_ok(umemPool_ctor(&pool, &below, NULL));
+  assert_ok(umemTrack_ctor(&above, &pool, NULL));
 }
 
-static int close_stack(void **state UNUSED) {
+static void close_stack(void **state UNUSED) {
   umem_list_when_out_of_memory(0);
   DESTRUCT(&above, &pool, &below, &host);
-  return 0;
 }
 
 #define ON_STACK(name) TEST_CASE_WITH(name, open_stack, close_stack)

@@ -2,10 +2,9 @@
 #include "trace_help.h"
 #include "wrap.h"
 
-static int clear(void **state UNUSED) {
+static void clear(void **state UNUSED) {
   umem_ledger_stop();
   umem_ledger_clear();
-  return 0;
 }
 
 #define LEDGER_TEST(name) TEST_CASE_WITH(name, NULL, clear)

@@ -8,15 +8,9 @@
 
 static bool has_comma;
 
-static int begin(void **state UNUSED) {
-  has_comma = set_comma_locale();
-  return 0;
-}
+static void begin(void **state UNUSED) { has_comma = set_comma_locale(); }
 
-static int end(void **state UNUSED) {
-  setlocale(LC_ALL, "C");
-  return 0;
-}
+static void end(void **state UNUSED) { setlocale(LC_ALL, "C"); }
 
 static void expect_message(char const *words) {
   if (!strstr(umem_thread_message(), words))

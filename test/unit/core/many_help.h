@@ -85,15 +85,11 @@ static void construct(unsigned capabilities) {
   memset(memory, 0, room);
 }
 
-static int set_up(void **state UNUSED) {
-  construct(0);
-  return 0;
-}
+static void set_up(void **state UNUSED) { construct(0); }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   destruct();
   store.bytes = NULL;
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

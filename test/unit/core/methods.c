@@ -105,19 +105,17 @@ static void open_adaptor_of(Counted *self, umemVirtual *upstream) {
 /* Three contexts in a stack, and another one. */
 static Counted ctx, middle, outer, other;
 
-static int open_all(void **state UNUSED) {
+static void open_all(void **state UNUSED) {
   open_counted(&ctx);
   open_counted(&other);
   open_adaptor_of(&middle, &ctx.super);
   open_adaptor_of(&outer, &middle.super);
-  return 0;
 }
 
-static int close_all(void **state) {
+static void close_all(void **state) {
   Counted *const all[] = {&outer, &middle, &other, &ctx};
   (void)state;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umem_dtor(all[i]);
-  return 0;
 }
 
 /* Gives ctx these methods. */

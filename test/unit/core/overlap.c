@@ -325,6 +325,6 @@ TEST_CASE(without_a_buffer_nothing_changes) {
   test_free(old);
 }
 
-static int open_host(void **state UNUSED) { return umemHost_ctor(&host) != umemOK; }
+static void open_host(void **state UNUSED) { assert_ok(umemHost_ctor(&host)); }
 
 int main(void) { return run_cases(open_host, NULL); }

@@ -32,16 +32,16 @@ static umemStatusType within(unsigned pieces, void (*body)(void *data, unsigned 
 static Parallel *parallel;
 static unsigned most;
 
-static int begin_within(void **state) {
+static void begin_within(void **state) {
   parallel = within;
   most = umemParallelMost;
-  return begin(state);
+  begin(state);
 }
 
-static int begin_for(void **state) {
+static void begin_for(void **state) {
   parallel = umem_parallel_for;
   most = pieces_most;
-  return begin(state);
+  begin(state);
 }
 
 #define TEST(name) TEST_CASE_WITH(name, begin_within, end)

@@ -49,6 +49,6 @@ static inline void expect_done(Log *log, unsigned pieces) {
 }
 
 /* Around each test. */
-static inline int begin(void **state UNUSED) { return umem_set_threads(4) != umemOK; }
+static inline void begin(void **state UNUSED) { assert_ok(umem_set_threads(4)); }
 
-static inline int end(void **state UNUSED) { return umem_set_threads(0) != umemOK; }
+static inline void end(void **state UNUSED) { assert_ok(umem_set_threads(0)); }

@@ -50,22 +50,20 @@ static umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, H
   return umem_copy_to_with(src, from, dst, to, (size_t)heard->total, &options);
 }
 
-static int open_places(void **state UNUSED) {
+static void open_places(void **state UNUSED) {
   assert_ok(umem_set_threads(4));
   assert_ok(umemHost_ctor(&host));
   assert_ok(umemFile_ctor(&file, path, "w+"));
   in_file = umem_alloc(&file, size);
   bytes = test_malloc(size);
   for (size_t i = 0; i < size; i++) bytes[i] = (char)(i * 31 + i / 4096);
-  return 0;
 }
 
-static int close_places(void **state UNUSED) {
+static void close_places(void **state UNUSED) {
   test_free(bytes);
   DESTRUCT(&file, &host);
   unlink(path);
   umem_set_threads(0);
-  return 0;
 }
 
 #define PROGRESS_TEST(name) TEST_CASE_WITH(name, open_places, close_places)

@@ -16,18 +16,18 @@ static size_t const sizes[] = {
     0, 1, 1023, 1025, 5000, 8 * mebi - 1, 8 * mebi, 8 * mebi + 1, 8 * mebi + 65, 10 * mebi + 12345};
 enum { sizes_count = sizeof sizes / sizeof *sizes };
 
-static int open_ram(void **state) {
-  if (begin(state)) return 1;
+static void open_ram(void **state) {
+  begin(state);
   source = malloc(room), target = malloc(room), wanted = malloc(room);
-  if (!source || !target || !wanted) return 1;
+  assert_true(source && target && wanted);
   for (size_t i = 0; i < room; i++) source[i] = (unsigned char)(i * 2654435761u >> 13);
-  return umemHost_ctor(&host) != umemOK;
+  assert_ok(umemHost_ctor(&host));
 }
 
-static int close_ram(void **state) {
+static void close_ram(void **state) {
   free(source), free(target), free(wanted);
   umem_dtor(&host);
-  return end(state);
+  end(state);
 }
 
 static void begin_target(void) {

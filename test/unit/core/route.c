@@ -100,17 +100,13 @@ static Probe a, b;
 static char place[64]; /* memory for the probes that claim to be RAM */
 
 /* Without more capabilities than reads and writes. */
-static int open_probes(void **state UNUSED) {
+static void open_probes(void **state UNUSED) {
   *calls = 0;
   open_probe(&a, 'a');
   open_probe(&b, 'b');
-  return 0;
 }
 
-static int close_probes(void **state UNUSED) {
-  DESTRUCT(&a, &b);
-  return 0;
-}
+static void close_probes(void **state UNUSED) { DESTRUCT(&a, &b); }
 
 #define PROBE_TEST(name) TEST_CASE_WITH(name, open_probes, close_probes)
 

@@ -5,12 +5,11 @@
 
 static umemHost host;
 
-static int open_host(void **state UNUSED) { return umemHost_ctor(&host) != umemOK; }
+static void open_host(void **state UNUSED) { assert_ok(umemHost_ctor(&host)); }
 
-static int close_host(void **state UNUSED) {
+static void close_host(void **state UNUSED) {
   umem_set_failure_hook(NULL, NULL);
   umem_dtor(&host);
-  return 0;
 }
 
 #define WITH_HOST(name) TEST_CASE_WITH(name, open_host, close_host)

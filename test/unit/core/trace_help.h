@@ -9,15 +9,15 @@ static uintptr_t blocks[32]; /* of host, until its end */
 static size_t block_count;
 static umemFile file, other;
 
-static inline int open_contexts(void **state UNUSED) {
-  return umemHost_ctor(&host) || umemFile_ctor(&file, NULL, "w+") ||
-         umemFile_ctor(&other, NULL, "w+");
+static inline void open_contexts(void **state UNUSED) {
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  assert_ok(umemFile_ctor(&other, NULL, "w+"));
 }
 
-static inline int close_contexts(void **state UNUSED) {
+static inline void close_contexts(void **state UNUSED) {
   while (block_count) umem_free(&host, blocks[--block_count]);
   DESTRUCT(&other, &file, &host);
-  return 0;
 }
 
 static inline umemStatusType copy(void *src, uintptr_t from, void *dst, uintptr_t to, size_t nbytes,

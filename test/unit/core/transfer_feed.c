@@ -63,34 +63,36 @@ static bool carry(umemVirtual *ctx, umemVirtual *src, umemFeed *feed) {
   return true;
 }
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   umem_set_threads(4);
   memset(&method, 0, sizeof method);
   method.fails_at = method.last = UINTPTR_MAX;
-  bool good = umemHost_ctor(&to) == umemOK && umemHost_ctor(&ram) == umemOK;
+  assert_ok(umemHost_ctor(&to));
+  assert_ok(umemHost_ctor(&ram));
   vtbl = *to.super.vptr;
   vtbl.copy_pieces = carry;
   to.super.vptr = &vtbl;
-  good = good && umemLimit_ctor(&limit, &to, SIZE_MAX) == umemOK;
+  assert_ok(umemLimit_ctor(&limit, &to, SIZE_MAX));
   target = malloc((size_t)sources * most);
+  assert_non_null(target);
   for (size_t k = 0; k < sources; k++) {
-    good = good && umemHost_ctor(&from[k]) == umemOK && (bytes[k] = malloc(most)) != NULL;
-    for (size_t i = 0; good && i < most; i++) bytes[k][i] = (unsigned char)(i * 7 + (i >> 8) + k);
+    assert_ok(umemHost_ctor(&from[k]));
+    bytes[k] = malloc(most);
+    assert_non_null(bytes[k]);
+    for (size_t i = 0; i < most; i++) bytes[k][i] = (unsigned char)(i * 7 + (i >> 8) + k);
   }
-  return good && target ? 0 : -1;
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   for (size_t k = 0; k < sources; k++) {
     umem_dtor(&from[k]);
     free(bytes[k]);
   }
-  umem_dtor(&limit);
-  umem_dtor(&to);
-  umem_dtor(&ram);
+  DESTRUCT(&limit, &to, &ram);
   free(target);
   umem_set_threads(0);
-  return !method.wrong && umem_thread_status() == umemOK ? 0 : -1;
+  assert_false(method.wrong);
+  assert_ok(umem_thread_status());
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

@@ -13,22 +13,23 @@ static umemFile file;
 static uintptr_t source, target; /* in RAM, of `large` bytes; in the file, of as many */
 static unsigned char *bytes;
 
-static inline int set_up(void **state UNUSED) {
+static inline void set_up(void **state UNUSED) {
   umem_set_threads(0);
-  bool opened = umemHost_ctor(&ram) == umemOK && umemFile_ctor(&file, NULL, "w+") == umemOK;
+  assert_ok(umemHost_ctor(&ram));
+  assert_ok(umemFile_ctor(&file, NULL, "w+"));
   source = umem_alloc(&ram, large);
   target = umem_alloc(&file, large);
   bytes = (unsigned char *)source;
   for (size_t i = 0; i < large; i++) bytes[i] = (unsigned char)(i * 7 + (i >> 8));
-  return opened && source && target != UINTPTR_MAX ? 0 : -1;
+  assert_true(source && target != UINTPTR_MAX);
 }
 
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   umem_free(&ram, source);
   umem_dtor(&file);
   umem_dtor(&ram);
   umem_set_threads(0);
-  return umem_thread_status() == umemOK ? 0 : -1;
+  assert_ok(umem_thread_status());
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
@@ -88,21 +89,21 @@ static inline void slow_copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual
 
 static Slow slow;
 
-static inline int begin_slow(void **state) {
+static inline void begin_slow(void **state) {
   static struct umemVtbl const vtbl = {.alloc = slow_alloc, .copy_to = slow_copy_to};
   memset(&slow, 0, sizeof slow);
-  if (set_up(state) || umemHost_ctor(&slow.host) != umemOK) return -1;
+  set_up(state);
+  assert_ok(umemHost_ctor(&slow.host));
   umemVirtual_ctor(&slow.super, &slow.host);
   slow.super.vptr = &vtbl;
   slow.super.name = "Slow";
   slow.super.capabilities |= umemConcurrent;
-  return 0;
 }
 
-static inline int end_slow(void **state) {
+static inline void end_slow(void **state) {
   umem_dtor(&slow);
   umem_dtor(&slow.host);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define SLOW_TEST(name) TEST_CASE_WITH(name, begin_slow, end_slow)

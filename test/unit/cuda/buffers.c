@@ -14,7 +14,7 @@ static umemHost ctx; /* that failures are recorded on */
 static umemCudaGpu *gpu;
 static umemCudaBuffers buffers;
 
-static int open_buffers(void **state) {
+static void open_buffers(void **state) {
   cuda_set_up(state);
   table = *fake_cudart();
   umemCudaRt_replace(&table);
@@ -22,7 +22,6 @@ static int open_buffers(void **state) {
   gpu = umemCudaGpu_open(&ctx.super, 0);
   assert_non_null(gpu);
   umemCudaBuffers_ctor(&buffers, gpu);
-  return 0;
 }
 
 static void end_buffers(void) {
@@ -30,11 +29,11 @@ static void end_buffers(void) {
   umemCudaGpu_close(gpu);
 }
 
-static int close_buffers(void **state) {
+static void close_buffers(void **state) {
   end_buffers();
   umem_dtor(&ctx);
   assert_int_equal(umem_thread_status(), umemOK);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 static bool is_pinned(uintptr_t adr) {

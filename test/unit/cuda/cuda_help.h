@@ -45,16 +45,12 @@ static inline umemVirtual *opened_kind(int kind, int device) {
 
 #define CUDA_TEST(name) TEST_CASE_WITH(name, cuda_set_up, cuda_tear_down)
 
-static inline int cuda_set_up(void **state UNUSED) {
-  begin_double();
-  return 0;
-}
+static inline void cuda_set_up(void **state UNUSED) { begin_double(); }
 
-static inline int cuda_tear_down(void **state UNUSED) {
+static inline void cuda_tear_down(void **state UNUSED) {
   close_opened();
   umemCuda_set_staging(0, 0);
   end_double();
-  return 0;
 }
 
 /* For tests of what cannot be tidied up any more, after a crash for example. */

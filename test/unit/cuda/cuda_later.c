@@ -11,11 +11,10 @@ enum { n = 5000 };
 static void *stream, *host;
 static unsigned char bytes[n];
 
-static int later_set_up(void **state) {
+static void later_set_up(void **state) {
   cuda_set_up(state);
   stream = opened("cuda-async:0");
   host = opened("host:");
-  return 0;
 }
 
 static bool is_late(void) { return fake_cudart_is_late((void *)umemCudaAsync_stream(stream)); }

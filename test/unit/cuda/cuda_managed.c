@@ -14,22 +14,21 @@ static umemHost host;
 static umemCudaManaged managed;
 static void *blocking; /* a stream */
 
-static int managed_set_up(void **state) {
+static void managed_set_up(void **state) {
   cuda_set_up(state);
   expect_ok(umemHost_ctor(&host));
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
   enter(0);
   ok(fake_cudart_create_blocking(&blocking));
-  return 0;
 }
 
-static int managed_tear_down(void **state) {
+static void managed_tear_down(void **state) {
   close_opened();
   ok(rt->stream_destroy(blocking));
   leave(0);
   DESTRUCT(&managed, &host);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 /* ---- kernels ---- */

@@ -19,15 +19,14 @@ static void begin_range(void) {
   assert_true(range != 0);
 }
 
-static int range_set_up(void **state) {
+static void range_set_up(void **state) {
   cuda_set_up(state);
   begin_range();
-  return 0;
 }
 
-static int range_tear_down(void **state) {
+static void range_tear_down(void **state) {
   assert_true(pages->release(ctx, range, room * page));
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define RANGE_TEST(name) TEST_CASE_WITH(name, range_set_up, range_tear_down)

@@ -4,16 +4,15 @@
 static umemCudaManaged managed;
 static umemCudaPrefetch ctx;
 
-static int open_prefetch(void **state) {
+static void open_prefetch(void **state) {
   cuda_set_up(state);
   expect_ok(umemCudaManaged_ctor(&managed, 0, 0));
   expect_ok(umemCudaPrefetch_ctor(&ctx, &managed));
-  return 0;
 }
 
-static int close_prefetch(void **state) {
+static void close_prefetch(void **state) {
   DESTRUCT(&ctx, &managed);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define PREFETCH_TEST(name) TEST_CASE_WITH(name, open_prefetch, close_prefetch)

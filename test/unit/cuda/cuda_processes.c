@@ -64,8 +64,12 @@ static int receive(char const *kind, int device, int socket, char const *refusal
 
 /* ---- this process ---- */
 
-static int begin(void **state) { return setting_gpu() ? 0 : cuda_set_up(state); }
-static int end(void **state) { return setting_gpu() ? 0 : cuda_tear_down(state); }
+static void begin(void **state) {
+  if (!setting_gpu()) cuda_set_up(state);
+}
+static void end(void **state) {
+  if (!setting_gpu()) cuda_tear_down(state);
+}
 
 #define TEST_OF_TWO(name) TEST_CASE_WITH(name, begin, end)
 

@@ -8,14 +8,13 @@ enum { mebi = 1 << 20 };
 
 static void *managed, *more, *beyond, *plain;
 
-static int room_set_up(void **state) {
+static void room_set_up(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->device[0].capacity = 64 * mebi;
   managed = opened("cuda-managed:0");
   more = opened("cuda-managed:0?flags=read-mostly");
   beyond = opened("cuda-managed:0?oversubscribe=yes");
   plain = opened("cuda:0");
-  return 0;
 }
 
 /* A new block, whose pages are on the GPU as far as they fit. */

@@ -13,14 +13,13 @@ static unsigned char bytes[nbytes];
 /* Of each test. */
 static umemHandle handle;
 
-static int open_all(void **state) {
+static void open_all(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->shares_with_itself = true;
   host = opened("host:");
   cuda = opened("cuda:0");
   other = opened("cuda:0");
   async = opened("cuda-async:0?share=yes");
-  return 0;
 }
 
 /* As if another process had made it. */

@@ -14,24 +14,21 @@ static inline void expect_misuse(char const *words) {
   fake_cudart_forget_misuse();
 }
 
-static inline int set_up(void **state UNUSED) {
+static inline void set_up(void **state UNUSED) {
   fake_cudart_reset();
   rt = fake_cudart();
-  return 0;
 }
 
 /* GPU 0 is current. What the test leaves there goes with everything else. */
-static inline int set_up_device(void **state) {
+static inline void set_up_device(void **state) {
   set_up(state);
   enter(0);
-  return 0;
 }
 
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   expect_no_misuse();
   fake_cudart_reset();
   assert_true(fake_cudart_is_clean());
-  return 0;
 }
 
 /* On the current GPU. */

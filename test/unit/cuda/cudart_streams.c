@@ -7,7 +7,7 @@
 static void *blocking, *other, *alone, *event;
 static unsigned char *adr; /* bytes of device memory */
 
-static int streams_set_up(void **state) {
+static void streams_set_up(void **state) {
   set_up_device(state);
   ok(fake_cudart_create_blocking(&blocking));
   ok(fake_cudart_create_blocking(&other));
@@ -16,7 +16,6 @@ static int streams_set_up(void **state) {
   adr = new_block(8);
   ok(rt->memset_async(adr, 0, 8, NULL));
   ok(rt->stream_synchronize(NULL));
-  return 0;
 }
 
 /* A slow kernel. */

@@ -165,7 +165,7 @@ static void copy_to(umemVirtual *ctx, uintptr_t src_adr, umemVirtual *that, uint
 
 /* ---- tests ---- */
 
-static int open_feed(void **state) {
+static void open_feed(void **state) {
   cuda_set_up(state);
   memset(&fault, 0, sizeof fault);
   table = *rt;
@@ -199,10 +199,9 @@ static int open_feed(void **state) {
     far[k] = block_of(&gpu, most);
     expect_ok(umem_copy_from(&file, near[k], &ram, (uintptr_t)bytes + k, most));
   }
-  return 0;
 }
 
-static int close_feed(void **state) {
+static void close_feed(void **state) {
   umem_clear_status(&gpu);
   DESTRUCT(&gpu, &file);
   free(bytes);
@@ -211,7 +210,7 @@ static int close_feed(void **state) {
   assert_int_equal(umem_thread_status(), umemOK);
   if (fault.owing || fault.kept || fault.early)
     fail_msg("owing %u, kept %d, early %d", fault.owing, fault.kept, fault.early);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define FEED_TEST(name) TEST_CASE_WITH(name, open_feed, close_feed)

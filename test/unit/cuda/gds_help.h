@@ -17,14 +17,14 @@ static inline size_t moved(void) {
 
 /* ---- tests ---- */
 
-static inline int set_up_gds(void **state) {
+static inline void set_up_gds(void **state) {
   cuda_set_up(state);
   fake_cufile_reset();
   fake_cufile_machine()->installed = true;
-  return set_up_pair(umemDirectOn);
+  set_up_pair(umemDirectOn);
 }
 
-static inline int tear_down_gds(void **state) {
+static inline void tear_down_gds(void **state) {
   tear_down_pair();
   FakeCufileDone done = fake_cufile_done();
   assert_int_equal(done.registered, done.released);
@@ -32,7 +32,7 @@ static inline int tear_down_gds(void **state) {
   done = fake_cufile_done();
   assert_int_equal(done.opened, done.closed);
   fake_cufile_reset();
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define PAIR_TEST(name) TEST_CASE_WITH(name, set_up_gds, tear_down_gds)

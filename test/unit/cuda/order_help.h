@@ -22,7 +22,7 @@ static unsigned char *page; /* n bytes of pinned memory, zero */
 
 static bool late_pageable;
 
-static int order_set_up(void **state) {
+static void order_set_up(void **state) {
   cuda_set_up(state);
   expect_ok(umemHost_ctor(&host));
   expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
@@ -34,15 +34,15 @@ static int order_set_up(void **state) {
   expect_ok(fake_async_ctor(&fake));
   page = (unsigned char *)umem_calloc(&pinned, n, 1);
   fake_cudart_machine()->late_pageable = late_pageable;
-  return page ? 0 : -1;
+  assert_true(page);
 }
 
-static int order_tear_down(void **state) {
+static void order_tear_down(void **state) {
   void *const all[] = {&a, &b, &other, &plain, &plain_1, &pinned, &fake, &host};
   close_opened();
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) umem_dtor(all[i]);
   if (umem_thread_status() != umemOK) fail_msg("%s", umem_thread_message());
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define ORDER_TEST(name) TEST_CASE_WITH(name, order_set_up, order_tear_down)

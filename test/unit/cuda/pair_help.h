@@ -207,14 +207,13 @@ static inline void check_threads(int const devices[3], umemDirect direct, size_t
 
 /* ---- tests ---- */
 
-static inline int set_up_pair(umemDirect direct) {
+static inline void set_up_pair(umemDirect direct) {
   umem_parallel_set(threads);
   bytes = malloc(most);
   back = malloc(most);
   assert_true(bytes && back);
   if (!pattern) make_pattern();
   open_pair(&pair, aCuda, 0, false, direct);
-  return 0;
 }
 
 static inline void tear_down_pair(void) {
@@ -225,15 +224,15 @@ static inline void tear_down_pair(void) {
 }
 
 /* For tests of copies of pageable memory that the double does late. */
-static inline int set_up_late(void **state) {
+static inline void set_up_late(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->late_pageable = true;
-  return set_up_pair(umemDirectAuto);
+  set_up_pair(umemDirectAuto);
 }
 
-static inline int tear_down_late(void **state) {
+static inline void tear_down_late(void **state) {
   tear_down_pair();
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define LATE_PAIR_TEST(name) TEST_CASE_WITH(name, set_up_late, tear_down_late)

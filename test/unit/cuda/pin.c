@@ -27,17 +27,16 @@ WRAPPED(int, munmap, (void *adr, size_t length)) {
 
 /* ---- a GPU ---- */
 
-static int open_gpu(void **state) {
+static void open_gpu(void **state) {
   cuda_set_up(state);
   mapped = 0;
   enter(0);
-  return 0;
 }
 
-static int close_gpu(void **state) {
+static void close_gpu(void **state) {
   leave(0);
   assert_int_equal(mapped, 0);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 static void assert_live(size_t pinned, size_t registered) {

@@ -38,19 +38,18 @@ static inline void bench_close(Bench *one) {
   umem_dtor(&one->ctx);
 }
 
-static inline int open_bench(void **state) {
+static inline void open_bench(void **state) {
   cuda_set_up(state);
   table = *rt;
   umemCudaRt_replace(&table);
   umem_parallel_set(threads);
   bench_open(&bench, 0);
-  return 0;
 }
 
-static inline int close_bench(void **state) {
+static inline void close_bench(void **state) {
   bench_close(&bench);
   umem_parallel_set(0);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 /* A new GPU 0, after everything of the old one has ended, or was forgotten. */

@@ -52,16 +52,14 @@ static void expect_log(size_t count) {
   assert_int_equal(trace.count, count);
 }
 
-static int set_up(void **state UNUSED) {
+static void set_up(void **state UNUSED) {
   temporary_name(path, sizeof path);
   snprintf(log_of_host, sizeof log_of_host, "log+host:?file=%s", path);
-  return 0;
 }
 
-static int tear_down(void **state UNUSED) {
+static void tear_down(void **state UNUSED) {
   trace_close(&trace);
   unlink(path);
-  return 0;
 }
 
 /* ---- ends of many kinds ---- */

@@ -316,9 +316,9 @@ static void ask_while_opening(void) {
                               "being opened by this thread"));
 }
 
-static int find_file(void **state UNUSED) { return backend_temp_file(scratch) ? 0 : -1; }
+static void find_file(void **state UNUSED) { assert_true(backend_temp_file(scratch)); }
 
-static int remove_file(void **state UNUSED) { return remove(scratch); }
+static void remove_file(void **state UNUSED) { assert_int_equal(remove(scratch), 0); }
 
 #define FILE_TEST(name) TEST_CASE_WITH(name, find_file, remove_file)
 

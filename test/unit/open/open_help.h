@@ -17,15 +17,14 @@ static inline void count_failures(void *ctx, umemStatusType type, char const *me
   failures++;
 }
 
-static inline int set_up(void **state UNUSED) {
+static inline void set_up(void **state UNUSED) {
   begin_double();
-  return backend_temp_file(scratch) ? 0 : -1;
+  assert_true(backend_temp_file(scratch));
 }
 
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   remove(scratch);
   end_double();
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

@@ -25,7 +25,7 @@ static long length_of(char const *path) {
   return stat(path, &st) == 0 ? (long)st.st_size : -1;
 }
 
-static int make_folders(void **state UNUSED) {
+static void make_folders(void **state UNUSED) {
   assert_true(temporary_folder(root, sizeof root));
   snprintf(in, sizeof in, "%s/in", root);
   snprintf(out, sizeof out, "%s/out", root);
@@ -38,13 +38,9 @@ static int make_folders(void **state UNUSED) {
   assert_int_equal(symlink("deep/../a", path_of("in/to-a")), 0);
   assert_int_equal(symlink("loop", path_of("in/loop")), 0);
   assert_int_equal(symlink("../in/a", path_of("out/to-in")), 0);
-  return 0;
 }
 
-static int remove_folders(void **state UNUSED) {
-  temporary_remove(root);
-  return 0;
-}
+static void remove_folders(void **state UNUSED) { temporary_remove(root); }
 
 /* What keeps names to the folder in. */
 static umemOpenOptions options_of_in(void) {

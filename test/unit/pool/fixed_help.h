@@ -21,10 +21,10 @@ static inline void open_fixed(void *upstream, size_t block, size_t alignment, si
   assert_ok(umemFixed_ctor(&fixed, upstream, block, &options));
 }
 
-static inline int close_fixed(void **state) {
+static inline void close_fixed(void **state) {
   if (fixed.super.vptr) end(&fixed);
   if (blocks_in(&fake) || blocks_in(&offsets)) fail_msg("chunks are left");
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define FIXED_TEST(name) TEST_CASE_WITH(name, set_up, close_fixed)

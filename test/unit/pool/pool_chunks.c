@@ -23,7 +23,7 @@ static uintptr_t counted_aligned_alloc(umemVirtual *ctx, size_t alignment UNUSED
 static uintptr_t counted_aligned_origin(umemVirtual *ctx UNUSED, uintptr_t adr) { return adr; }
 static void counted_free(umemVirtual *ctx UNUSED, uintptr_t adr UNUSED) {}
 
-static int open_counted(void **state UNUSED) {
+static void open_counted(void **state UNUSED) {
   static struct umemVtbl const vtbl = {.alloc = counted_alloc,
                                        .free = counted_free,
                                        .aligned_alloc = counted_aligned_alloc,
@@ -34,13 +34,13 @@ static int open_counted(void **state UNUSED) {
   counted.super.vptr = &vtbl;
   counted.super.alignment = 256;
   counted.next = (uintptr_t)1 << 40;
-  return umemPool_ctor(&pool, &counted, NULL) != umemOK;
+  assert_ok(umemPool_ctor(&pool, &counted, NULL));
 }
 
-static int close_counted(void **state UNUSED) {
+static void close_counted(void **state UNUSED) {
   close_pool(&pool);
   DESTRUCT(&counted, &counted.host);
-  return umem_thread_status() != umemOK;
+  assert_ok(umem_thread_status());
 }
 
 #define COUNTED_TEST(name) TEST_CASE_WITH(name, open_counted, close_counted)

@@ -29,31 +29,30 @@ static inline void close_empty(void) {
   assert_int_equal(fake_cudart_live().pages + fake_cudart_live().ranges, 0);
 }
 
-static inline int open_contexts(void *below) {
+static inline void open_contexts(void *below) {
   upstream = below ? below : &gpu;
   expect_ok(umemCuda_ctor(&gpu, 0));
   expect_ok(umemCudaAsync_ctor(&base, 0, UMEM_STREAM_NEW));
   expect_ok(umemCudaAsync_ctor(&a, 0, UMEM_STREAM_NEW));
   expect_ok(umemCudaAsync_ctor(&b, 0, UMEM_STREAM_NEW));
-  return 0;
 }
 
 /* With pages the pool maps them; without it allocates chunks. */
-static inline int all_set_up(void **state) {
+static inline void all_set_up(void **state) {
   cuda_set_up(state);
-  return open_contexts(*state);
+  open_contexts(*state);
 }
-static inline int chunks_set_up(void **state) {
+static inline void chunks_set_up(void **state) {
   cuda_set_up(state);
   fake_cudart_machine()->device[0].no_pages = true;
-  return open_contexts(*state);
+  open_contexts(*state);
 }
 
 /* The pool and the views, if they are open, end too. */
-static inline int all_tear_down(void **state) {
+static inline void all_tear_down(void **state) {
   close_empty();
   DESTRUCT(&a, &b, &base, &gpu);
-  return cuda_tear_down(state);
+  cuda_tear_down(state);
 }
 
 #define ON_TEST(name) TEST_CASE_WITH(name, all_set_up, all_tear_down)

@@ -74,22 +74,25 @@ static umemHost host;
 static umemFault plain; /* over host; without pages, so that a pool has chunks */
 static umemPool pool;
 
-static inline int have_host(void **state UNUSED) {
+static inline void have_host(void **state UNUSED) {
   pool.super.vptr = NULL;
-  return umemHost_ctor(&host) || umemFault_ctor(&plain, &host, NULL);
+  assert_ok(umemHost_ctor(&host));
+  assert_ok(umemFault_ctor(&plain, &host, NULL));
 }
-static inline int have_pages(void **state) {
-  return have_host(state) || umemPool_ctor(&pool, &host, NULL);
+static inline void have_pages(void **state) {
+  have_host(state);
+  assert_ok(umemPool_ctor(&pool, &host, NULL));
 }
-static inline int have_chunks(void **state) {
-  return have_host(state) || umemPool_ctor(&pool, &plain, NULL);
+static inline void have_chunks(void **state) {
+  have_host(state);
+  assert_ok(umemPool_ctor(&pool, &plain, NULL));
 }
 
 /* No block of the pool may be left, unless the test has ended it. */
-static inline int close_all(void **state UNUSED) {
+static inline void close_all(void **state UNUSED) {
   if (pool.super.vptr) close_pool(&pool);
   DESTRUCT(&plain, &host);
-  return umem_thread_status() != umemOK;
+  assert_ok(umem_thread_status());
 }
 
 #define TEST(name) TEST_CASE_WITH(name, have_host, close_all) /* which opens the pool itself */

@@ -7,12 +7,9 @@ enum { count = 3000 };
 
 static umemPageMap map;
 
-static int begin(void **state UNUSED) { return !umemPageMap_init(&map); }
+static void begin(void **state UNUSED) { assert_true(umemPageMap_init(&map)); }
 
-static int end(void **state UNUSED) {
-  umemPageMap_fini(&map);
-  return 0;
-}
+static void end(void **state UNUSED) { umemPageMap_fini(&map); }
 
 #define MAP_TEST(name) TEST_CASE_WITH(name, begin, end)
 

@@ -9,19 +9,18 @@
 static Paged paged;
 enum { page = pagedSize };
 
-static inline int set_up(void **state UNUSED) {
+static inline void set_up(void **state UNUSED) {
   pool.super.vptr = NULL;
-  return paged_ctor(&paged) != umemOK;
+  assert_ok(paged_ctor(&paged));
 }
 
 /* No block of the pool may be left, unless the test has ended it. */
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   if (pool.super.vptr) close_pool(&pool);
   if (!paged_is_clean(&paged))
     fail_msg("%zu pages and %zu blocks are left; %s", paged.pages, paged.blocks, paged.misuse);
   umem_dtor(&paged);
   assert_string_equal(umem_thread_message(), "");
-  return 0;
 }
 
 static inline void open_plain(size_t maximum) { open_pool(&pool, &paged, 0, 0, maximum); }

@@ -14,11 +14,11 @@ static void open_limited(size_t most) {
   assert_ok(umemPool_ctor(&pool, &limit, NULL));
 }
 
-static int close_limited(void **state) {
+static void close_limited(void **state) {
   DESTRUCT(&pool, &retry);
   if (limit.super.vptr) assert_int_equal(umemLimit_used(&limit), 0);
   umem_dtor(&limit);
-  return close_all(state);
+  close_all(state);
 }
 
 #define LIMITED_TEST(name) TEST_CASE_WITH(name, have_host, close_limited)

@@ -33,16 +33,12 @@ static void send_raw(int socket, void const *bytes, size_t nbytes, int const *fd
   assert_int_equal(sendmsg(socket, &message, 0), nbytes);
 }
 
-static int open_all(void **state UNUSED) {
+static void open_all(void **state UNUSED) {
   umemHost_ctor(&host);
   open_small(&shm, MiB, 64);
-  return 0;
 }
 
-static int close_all(void **state UNUSED) {
-  DESTRUCT(&shm, &host);
-  return 0;
-}
+static void close_all(void **state UNUSED) { DESTRUCT(&shm, &host); }
 
 /* ---- in one process ---- */
 

@@ -4,16 +4,13 @@
 
 static umemHandle good; /* of a block in shm */
 
-static int open_all(void **state UNUSED) {
+static void open_all(void **state UNUSED) {
   umemHost_ctor(&host);
   open_small(&shm, MiB, 64);
-  return umem_share(&shm, umem_alloc(&shm, 1000), 1000, &good) == umemOK ? 0 : -1;
+  assert_ok(umem_share(&shm, umem_alloc(&shm, 1000), 1000, &good));
 }
 
-static int close_all(void **state UNUSED) {
-  DESTRUCT(&shm, &host);
-  return 0;
-}
+static void close_all(void **state UNUSED) { DESTRUCT(&shm, &host); }
 
 /* A memory file as long as the segment, which says that it is the segment. */
 static int forged(umemHandle *handle) {

@@ -51,20 +51,19 @@ static void expect_bytes(Any *ctx, size_t offset, size_t size, size_t shift) {
     assert_memory_equal(back + shift, data + offset, size);
 }
 
-static int set_up_case(void **state) {
-  if (set_up(state) != 0) return -1;
+static void set_up_case(void **state) {
+  set_up(state);
   data = malloc(length);
   back = malloc(length + 8192);
   assert_true(data && back);
   umem_parallel_set(4);
-  return 0;
 }
 
-static int tear_down_case(void **state) {
+static void tear_down_case(void **state) {
   free(data);
   free(back);
   umem_parallel_set(0);
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define CASE(name) TEST_CASE_WITH(name, set_up_case, tear_down_case)

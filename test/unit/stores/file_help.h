@@ -194,31 +194,27 @@ static inline int count_descriptors(char const *name, int *found) {
 
 static int descriptors_before;
 
-static inline int set_up(void **state UNUSED) {
-  if (!temporary_folder(folder, sizeof folder)) return -1;
+static inline void set_up(void **state UNUSED) {
+  assert_true(temporary_folder(folder, sizeof folder));
   snprintf(path, sizeof path, "%s/a.bin", folder);
-  if (umemHost_ctor(&host) != umemOK) return -1;
+  assert_ok(umemHost_ctor(&host));
   descriptors_before = count_descriptors(NULL, NULL);
-  return 0;
 }
 
 /* Ends `any`, if the test has left it open, and removes the files of the test; none of its
  * descriptors and failures may be left. */
-static inline int tear_down(void **state UNUSED) {
+static inline void tear_down(void **state UNUSED) {
   if (any.super.vptr) close_any(&any);
   DIR *directory = opendir(folder);
-  if (!directory) return -1;
+  assert_non_null(directory);
   umem_dtor(&host);
   struct dirent const *entry;
   while ((entry = readdir(directory)))
     if (entry->d_name[0] != '.') unlinkat(dirfd(directory), entry->d_name, 0);
   closedir(directory);
-  if (rmdir(folder) != 0) return -1;
-  if (umem_thread_status() != umemOK) {
-    print_error("a failure was left: %s\n", umem_thread_message());
-    return -1;
-  }
-  return count_descriptors(NULL, NULL) == descriptors_before ? 0 : -1;
+  assert_int_equal(rmdir(folder), 0);
+  assert_ok(umem_thread_status());
+  assert_true(count_descriptors(NULL, NULL) == descriptors_before);
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)

@@ -174,15 +174,14 @@ static void close_pair(void) {
   unlink(pair.to_path);
 }
 
-static int set_up_pair(void **state) {
-  int result = set_up(state);
-  if (!result) open_pair(false);
-  return result;
+static void set_up_pair(void **state) {
+  set_up(state);
+  open_pair(false);
 }
 
-static int tear_down_pair(void **state) {
+static void tear_down_pair(void **state) {
   close_pair();
-  return tear_down(state);
+  tear_down(state);
 }
 
 #define PAIR_TEST(name) TEST_CASE_WITH(name, set_up_pair, tear_down_pair)

@@ -7,7 +7,7 @@
 
 /* ---- a machine with 48 MiB left ---- */
 
-static int begin_small(void **state UNUSED) {
+static void begin_small(void **state UNUSED) {
   uint64_t forgotten; /* what was left before */
   begin_system();
   write_there("/proc/meminfo", "MemTotal: 999999 kB\nMemAvailable: 32768 kB\nSwapFree: 16384 kB\n");
@@ -17,13 +17,9 @@ static int begin_small(void **state UNUSED) {
   assert_int_equal(info.available, 32 * MiB);
   forgotten = umem_alloc(&host, 64 * MiB); /* more than any answer that is remembered */
   if (forgotten) umem_free(&host, (uintptr_t)forgotten);
-  return 0;
 }
 
-static int end_small(void **state UNUSED) {
-  end_system();
-  return 0;
-}
+static void end_small(void **state UNUSED) { end_system(); }
 
 static void expect_refused(void *ctx, uintptr_t adr, char const *words) {
   assert_true(adr == umem_null(ctx));

@@ -49,7 +49,7 @@ static bool answer(void *user UNUSED, UrlRequest *request) {
   return bucket->status && url_answer_text(request, bucket->status, text);
 }
 
-static int open_bucket(void **state UNUSED) {
+static void open_bucket(void **state UNUSED) {
   bucket = calloc(1, sizeof *bucket);
   assert_non_null(bucket);
   pthread_mutex_init(&bucket->s3.lock, NULL);
@@ -57,15 +57,13 @@ static int open_bucket(void **state UNUSED) {
   char endpoint[64];
   snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", url_server_port(bucket->server));
   set_s3_environment(endpoint);
-  return 0;
 }
 
-static int close_bucket(void **state UNUSED) {
+static void close_bucket(void **state UNUSED) {
   url_server_stop(bucket->server);
   url_bucket_clear(&bucket->s3);
   pthread_mutex_destroy(&bucket->s3.lock);
   free(bucket);
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, open_bucket, close_bucket)

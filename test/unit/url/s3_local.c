@@ -6,10 +6,7 @@
 #include "temporary.h"
 #include "url/s3.h"
 
-static int open_config(void **state UNUSED) {
-  set_s3_environment("http://127.0.0.1:1");
-  return 0;
-}
+static void open_config(void **state UNUSED) { set_s3_environment("http://127.0.0.1:1"); }
 
 #define TEST(name) TEST_CASE_WITH(name, open_config, NULL)
 

@@ -14,7 +14,7 @@ static umemUrl url;
 static umemHost host;
 static umemUrlOptions options;
 
-static inline int begin(void **state UNUSED) {
+static inline void begin(void **state UNUSED) {
   for (size_t i = 0; i < sizeof object; i++) object[i] = (unsigned char)(i * 2654435761u >> 11);
   memset(got, 0, sizeof got);
   options = (umemUrlOptions)UMEM_URL_OPTIONS_INIT;
@@ -22,13 +22,11 @@ static inline int begin(void **state UNUSED) {
   server = NULL;
   umemHost_ctor(&host);
   umem_thread_clear();
-  return 0;
 }
 
-static inline int end(void **state UNUSED) {
+static inline void end(void **state UNUSED) {
   DESTRUCT(&url, &host);
   url_server_stop(server);
-  return 0;
 }
 
 #define TEST(name) TEST_CASE_WITH(name, begin, end)
