@@ -77,6 +77,14 @@ int run_cases(Fixture *set_up, Fixture *tear_down);
 #define assert_message(holds)                                                                      \
   ((holds) ? (void)0 : (print_error("%s: %s\n", #holds, umem_thread_message()), fail()))
 
+/* Declares a context and constructs it; it is destructed at the end of the block:
+ *
+ *     CONTEXT(umemHost, ram);
+ *     CONTEXT(umemLimit, limit, &ram, 1000); // umemLimit_ctor(&limit, &ram, 1000) */
+#define CONTEXT(type, name, ...)                                                                   \
+  SCOPED(umem_dtor) type name;                                                                     \
+  assert_ok(type##_ctor(&name, ##__VA_ARGS__))
+
 static inline umemInfo info_of(void *ctx) {
   umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_get_info(ctx, &info));

@@ -188,8 +188,7 @@ static bool buffers_fail_at(unsigned long nth, umemFile *file, size_t stride) {
 }
 
 TEST_CASE(every_call_of_copies_through_buffers_may_fail) {
-  SCOPED(umem_dtor) umemFile file;
-  assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+  CONTEXT(umemFile, file, NULL, "w+");
   for (size_t stride = width; stride <= 3 * width; stride += 2 * width) { /* one run, and rows */
     unsigned long nth = 1;
     while (buffers_fail_at(nth, &file, stride)) nth++;

@@ -165,10 +165,9 @@ static void write_old(char const *path) {
 
 /* Each byte of the block is an old or a new one, all others are old. */
 static void check_file(Killed const *killed) {
-  SCOPED(umem_dtor) umemHost ram;
   SCOPED(free_bytes) unsigned char *found = malloc(whole);
   assert_non_null(found);
-  assert_int_equal(umemHost_ctor(&ram), umemOK);
+  CONTEXT(umemHost, ram);
   umemVirtual *ctx = backend_open_at(killed->place, killed->path, "r+"); /* no lock is left */
   assert_non_null(ctx);
   uintptr_t first = umem_alloc(ctx, whole);

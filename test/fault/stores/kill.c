@@ -114,15 +114,14 @@ static void forget(Expected *expected, uintptr_t offset, size_t nbytes) {
 static void check_file(Job const *job, Expected const *expected) {
   static unsigned char found[sizeof expected->bytes];
   umemFile file;
-  umemHost host;
-  assert_int_equal(umemHost_ctor(&host), umemOK);
+  CONTEXT(umemHost, host);
   assert_int_equal(umemFile_ctor(&file, job->path, "r+"), umemOK); /* no lock is left */
   assert_true(file_length(job->path) >= expected->length);
   if (expected->length)
     assert_int_equal(umem_copy_to(&file, 0, &host, (uintptr_t)found, expected->length), umemOK);
   for (size_t i = 0; i < expected->length; i++)
     if (expected->known[i]) assert_int_equal(found[i], expected->bytes[i]);
-  DESTRUCT(&file, &host);
+  umem_dtor(&file);
 }
 
 static pid_t begin_job(Job *job, Place const *place) {

@@ -66,8 +66,7 @@ TEST_CASE(interrupted_beginnings) {
 }
 
 TEST_CASE(an_interrupted_question_is_asked_again) {
-  SCOPED(umem_dtor) umemFile file;
-  assert_int_equal(umemFile_ctor(&file, NULL, "w+"), umemOK);
+  CONTEXT(umemFile, file, NULL, "w+");
   inject_fail(callStat, 1, EINTR, false); /* fstatvfs */
   info_of(&file);
   assert_int_equal(inject_off(), 1);

@@ -203,11 +203,10 @@ TEST(threads_are_counted_together) {
 }
 
 TEST(figures_carry_the_label) {
-  umemHost ram;
   umemPool pool;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemPoolStats of_pool = UMEM_POOL_STATS_INIT;
-  umemHost_ctor(&ram);
+  CONTEXT(umemHost, ram);
   assert_ok(umemStats_ctor(&stats, &ram));
   assert_ok(umemPool_ctor(&pool, &stats, NULL));
   assert_string_equal(figures_of(&stats).label, "");
@@ -219,5 +218,5 @@ TEST(figures_carry_the_label) {
   assert_string_equal(figures.label, "fields");
   assert_ok(umemPool_stats(&pool, &of_pool));
   assert_string_equal(of_pool.label, "blocks");
-  DESTRUCT(&pool, &stats, &ram);
+  DESTRUCT(&pool, &stats);
 }

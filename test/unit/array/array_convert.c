@@ -220,9 +220,8 @@ TEST(large_rows_convert) {
 /* More than a buffer, from a file to a file. */
 TEST(large_files_convert) {
   enum { count = 2500000 };
-  SCOPED(umem_dtor) umemFile file;
   int64_t const shape = count;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   umemArray *ints = umemArray_create(&host, umemInt32, 1, &shape, NULL, &status);
   umemArray *drawn = umemArray_create(&host, umemFloat, 1, &shape, NULL, &status);
   int32_t *from = umemArray_host_pointer(ints, true, &status);

@@ -124,8 +124,7 @@ BARE_TEST(shared_memory_is_not_written) {
 /* ---- adaptors that look at copies ---- */
 
 BARE_TEST(what_is_checked_is_copied) {
-  SCOPED(umem_dtor) umemDebug debug;
-  assert_ok(umemDebug_ctor(&debug, &host, NULL));
+  CONTEXT(umemDebug, debug, &host, NULL);
   double mine[4];
   float const one = 1;
   uintptr_t freed = umem_alloc(&debug, 4 * sizeof one);

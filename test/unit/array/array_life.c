@@ -306,8 +306,7 @@ TEST(complex4_is_four_complex_numbers) {
 }
 
 TEST(arrays_are_compared) {
-  SCOPED(umem_dtor) umemHost second;
-  assert_ok(umemHost_ctor(&second));
+  CONTEXT(umemHost, second);
   umemArray *a = umemArray_create(&host, umemInt, SHAPE(3, 4), NULL, &status);
   umemArray *same = umemArray_create(&second, umemInt, SHAPE(3, 4), NULL, &status);
   umemArray *other_type = umemArray_create(&host, umemFloat, SHAPE(3, 4), NULL, &status);

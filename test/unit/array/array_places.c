@@ -191,10 +191,9 @@ TEST(copies_on_a_stream_are_ordered) {
 
 TEST(arrays_are_in_files) {
   SCOPED(unlink_path) char path[BACKEND_PATH_SIZE];
-  SCOPED(umem_dtor) umemFile file;
   double half = 0.5;
   assert_true(backend_temp_file(path));
-  assert_ok(umemFile_ctor(&file, path, "w"));
+  CONTEXT(umemFile, file, path, "w");
   umemArray *a = umemArray_full(&file, umemDouble, SHAPE(3, 4), NULL, &half, &status);
   assert_int_equal(umemArray_address(a), 0); /* the file is byte for byte the array */
   umemArray_release(a);
@@ -212,9 +211,8 @@ TEST(arrays_are_in_files) {
 /* The file is shorter than the array that others had there: nothing is lost but the copy. */
 TEST(a_copy_of_a_cut_file_is_a_failure) {
   SCOPED(unlink_path) char path[BACKEND_PATH_SIZE];
-  SCOPED(umem_dtor) umemFile file;
   assert_true(backend_temp_file(path));
-  assert_ok(umemFile_ctor(&file, path, "w+"));
+  CONTEXT(umemFile, file, path, "w+");
   SCOPED(release_array)
   umemArray *a = umemArray_zeros(&file, umemDouble, SHAPE(1000), NULL, &status);
   assert_int_equal(truncate(path, 80), 0);

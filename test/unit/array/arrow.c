@@ -251,10 +251,9 @@ static void write_seven(void *unused UNUSED) {
 
 /* The producer's kernel is queued, and the double runs it as late as it may. */
 static int32_t read_after_event(void *ctx, bool waits) {
-  SCOPED(umem_dtor) umemCudaAsync producer;
   void *event;
   int32_t found = 0;
-  assert_ok(umemCudaAsync_ctor(&producer, 0, UMEM_STREAM_NEW));
+  CONTEXT(umemCudaAsync, producer, 0, UMEM_STREAM_NEW);
   SCOPED(release_array)
   umemArray *memory = umemArray_zeros(&producer, umemInt, SHAPE(6), NULL, &status);
   assert_ok(umem_synchronize(&producer));
@@ -282,12 +281,9 @@ static int32_t read_after_event(void *ctx, bool waits) {
 }
 
 GPU_TEST(work_comes_after_the_event_of_a_column) {
-  umemCudaAsync ordered;
-  umemCuda legacy;
-  assert_ok(umemCudaAsync_ctor(&ordered, 0, UMEM_STREAM_NEW));
-  assert_ok(umemCuda_ctor(&legacy, 0));
+  CONTEXT(umemCudaAsync, ordered, 0, UMEM_STREAM_NEW);
+  CONTEXT(umemCuda, legacy, 0);
   assert_int_equal(read_after_event(&ordered, true), 7);
   assert_int_equal(read_after_event(&legacy, true), 7);
   assert_int_equal(read_after_event(&ordered, false), 0); /* the test would find a missing wait */
-  DESTRUCT(&legacy, &ordered);
 }

@@ -215,10 +215,9 @@ TEST(the_deleter_runs_once_after_the_last_user) {
 
 /* Whichever goes last, and nothing is left. */
 TEST(the_memory_goes_with_its_last_user) {
-  SCOPED(umem_dtor) umemLimit limit;
   umemDLPackOptions copy = UMEM_DLPACK_OPTIONS_INIT;
   copy.copy = umemDLCopyAlways;
-  assert_ok(umemLimit_ctor(&limit, &host, 1 << 20));
+  CONTEXT(umemLimit, limit, &host, 1 << 20);
   for (int first = 0; first < 2; first++) {
     umemArray *array = umemArray_zeros(&limit, umemInt, SHAPE(100), NULL, &status);
     umemDLManagedTensorVersioned *tensor = umemArray_to_dlpack(array, NULL, &status);

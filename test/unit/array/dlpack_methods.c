@@ -126,9 +126,8 @@ DEVICE_TEST(a_context_that_queues_nothing_waits_for_nothing) {
 }
 
 DEVICE_TEST(adaptors_have_the_methods_of_their_upstream) {
-  SCOPED(umem_dtor) umemLimit limit;
   open_device(&with_both, 2);
-  assert_ok(umemLimit_ctor(&limit, &device, 1000));
+  CONTEXT(umemLimit, limit, &device, 1000);
   expect_device(export_for(&limit, 77), 2, 3);
   assert_int_equal(device.stream, 77);
   device.fails = true;

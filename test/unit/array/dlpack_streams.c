@@ -8,12 +8,9 @@ static void end(umemDLManagedTensorVersioned *tensor) { tensor->deleter(tensor);
 /* ---- devices ---- */
 
 GPU_TEST(devices_have_codes_and_numbers) {
-  umemCudaHost pinned;
-  umemCudaAsync gpu;
-  umemCudaManaged managed;
-  assert_ok(umemCudaHost_ctor(&pinned, 0));
-  assert_ok(umemCudaAsync_ctor(&gpu, 1, UMEM_STREAM_NEW));
-  assert_ok(umemCudaManaged_ctor(&managed, 1, 0));
+  CONTEXT(umemCudaHost, pinned, 0);
+  CONTEXT(umemCudaAsync, gpu, 1, UMEM_STREAM_NEW);
+  CONTEXT(umemCudaManaged, managed, 1, 0);
   int64_t const unknown = UMEM_DLPACK_NO_STREAM, none = UMEM_DLPACK_DEFAULT_STREAM;
   struct {
     void *ctx;
@@ -62,15 +59,13 @@ GPU_TEST(devices_have_codes_and_numbers) {
     umem_thread_clear();
     umemArray_release(a);
   }
-  DESTRUCT(&managed, &gpu, &pinned);
 }
 
 /* Which context a tensor of which device becomes an array of. */
 GPU_TEST(imports_need_a_context_of_the_device) {
-  umemCudaHost pinned;
   umemCuda first, second;
   umemCudaManaged managed;
-  assert_ok(umemCudaHost_ctor(&pinned, 0));
+  CONTEXT(umemCudaHost, pinned, 0);
   assert_ok(umemCuda_ctor(&first, 0));
   assert_ok(umemCuda_ctor(&second, 1));
   assert_ok(umemCudaManaged_ctor(&managed, 1, 0));
@@ -97,7 +92,7 @@ GPU_TEST(imports_need_a_context_of_the_device) {
       umem_clear_status(contexts[k]);
       umemArray_release(array);
     }
-  DESTRUCT(&managed, &second, &first, &pinned);
+  DESTRUCT(&managed, &second, &first);
 }
 
 /* ---- streams ---- */
@@ -261,9 +256,8 @@ static void *end_capture(void *of) {
 /* While either stream is captured, the other cannot wait for it or it for the other; without a
  * stream there is nothing to wait for. The capture stays whole. */
 STREAM_TEST(captures_are_left_whole) {
-  SCOPED(umem_dtor) umemCuda plain;
   umemDLPackOptions options = UMEM_DLPACK_OPTIONS_INIT;
-  assert_ok(umemCuda_ctor(&plain, 0));
+  CONTEXT(umemCuda, plain, 0);
   umemArray *arrays[] = {umemArray_zeros(&queue, umemInt, SHAPE(9), NULL, &status),
                          umemArray_zeros(&plain, umemInt, SHAPE(9), NULL, &status)};
   enter(0);
@@ -392,8 +386,7 @@ static void note_late(umemDLManagedTensorVersioned *self) {
   late_at_end = fake_cudart_is_late(self->manager_ctx);
 }
 STREAM_TEST(the_deleter_comes_after_queued_work) {
-  SCOPED(umem_dtor) umemCuda owner;
-  assert_ok(umemCuda_ctor(&owner, 0));
+  CONTEXT(umemCuda, owner, 0);
   uintptr_t block = umem_alloc(&owner, 100);
   int64_t many = 100;
   umemDLManagedTensorVersioned tensor = {.version = {1, 0},

@@ -100,14 +100,11 @@ static void short_blocks_take_no_thread(void *ctx) {
 }
 
 TEST(short_blocks_of_ram_and_files_take_no_thread) {
-  umemFile file;
-  umemStats stats;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
-  assert_ok(umemStats_ctor(&stats, &file));
+  CONTEXT(umemFile, file, NULL, "w+");
+  CONTEXT(umemStats, stats, &file);
   short_blocks_take_no_thread(&host);
   short_blocks_take_no_thread(&file);
   short_blocks_take_no_thread(&stats);
-  DESTRUCT(&stats, &file);
 }
 
 /* ---- order ---- */

@@ -143,8 +143,7 @@ TEST_AGAIN(one_thread, from_ram)
 TEST_AGAIN(two_threads, from_ram)
 
 TEST(from_a_file) {
-  SCOPED(umem_dtor) umemFile file;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, nbytes);
   assert_ok(umem_copy_from(&file, adr, &gpu.host, (uintptr_t)array, nbytes));
   pass_everywhere(&file, adr);

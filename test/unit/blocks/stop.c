@@ -262,11 +262,9 @@ TEST_AGAIN(one_thread, a_function_stops)
 TEST(a_beginning_that_fails_leaves_nothing) {
   enum { queues = 100, tries = 100 };
   static unsigned char bytes[1 << 16];
-  umemHost host;
-  umemLimit limit;
   void *queue[queues];
-  umemHost_ctor(&host);
-  assert_ok(umemLimit_ctor(&limit, &host, 100));
+  CONTEXT(umemHost, host);
+  CONTEXT(umemLimit, limit, &host, 100);
   for (int i = 0; i < queues; i++) queue[i] = &limit;
   umemBlocksOptions options = UMEM_BLOCKS_OPTIONS_INIT;
   options.source = (umemRows){&host, (uintptr_t)bytes, 64, 0};
@@ -282,7 +280,6 @@ TEST(a_beginning_that_fails_leaves_nothing) {
   }
   size_t after = used_bytes();
   if (after > before + tries * sizeof queue / 10) fail_msg("%zu bytes", after - before);
-  DESTRUCT(&limit, &host);
 }
 
 /* ---- wrong use ---- */

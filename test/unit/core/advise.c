@@ -14,10 +14,9 @@ enum { n = 100000, last = umemAdviceAccessedBy };
 static void fill(void *ctx, uintptr_t adr) { assert_ok(umem_set(ctx, adr, 7, n)); }
 
 static void expect_filled(void *ctx, uintptr_t adr) {
-  SCOPED(umem_dtor) umemHost ram;
   SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
   assert_non_null(bytes);
-  assert_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   assert_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   assert_ok(umem_synchronize(ctx));
   for (size_t i = 0; i < n; i++) assert_int_equal(bytes[i], 7);
@@ -119,8 +118,7 @@ TEST(hints_that_cannot_be_are_refused) {
 }
 
 TEST(a_prefetch_reaches_the_gpu) {
-  SCOPED(umem_dtor) umemCudaManaged managed;
-  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  CONTEXT(umemCudaManaged, managed, 0, 0);
   uintptr_t adr = umem_alloc(&managed, 100);
   unsigned long const before = fake_cudart_calls_of("prefetch"),
                       hints = fake_cudart_calls_of("advise");
@@ -158,23 +156,19 @@ TEST(blocks_move_between_all_kinds_of_memory) {
 }
 
 TEST(a_block_that_cannot_move_is_as_it_was) {
-  umemHost ram;
-  umemLimit small;
-  assert_ok(umemHost_ctor(&ram));
-  assert_ok(umemLimit_ctor(&small, &ram, 100));
+  CONTEXT(umemHost, ram);
+  CONTEXT(umemLimit, small, &ram, 100);
   uintptr_t adr = umem_alloc(&ram, n);
   fill(&ram, adr);
   assert_int_equal(umem_move(&ram, adr, n, &small), 0);
   expect_failure(&small, umemMemoryError, "the limit allows");
   expect_filled(&ram, adr);
 
-  umemFault fault; /* whose copies fail */
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
   plan.calls = umemFaultCopies, plan.nth = 1, plan.times = 1;
-  assert_ok(umemFault_ctor(&fault, &ram, &plan));
+  CONTEXT(umemFault, fault, &ram, &plan); /* whose copies fail */
   assert_int_equal(umem_move(&ram, adr, n, &fault), 0);
   expect_failure(&fault, umemMemoryError, "a fault on purpose");
   expect_filled(&ram, adr);
   umem_free(&ram, adr);
-  umem_dtor(&fault), umem_dtor(&small), umem_dtor(&ram);
 }

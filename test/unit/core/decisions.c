@@ -79,14 +79,11 @@ TEST(each_level_has_those_before_it) {
 }
 
 TEST(pages_of_pools_are_seen) {
-  umemHost ram;
-  umemPool pool;
-  assert_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   assert_ok(umem_set_decision_hook(umemDecisionMemory, note, &seen));
-  assert_ok(umemPool_ctor(&pool, &ram, NULL));
+  CONTEXT(umemPool, pool, &ram, NULL);
   umem_free(&pool, umem_alloc(&pool, 10 << 20));
   assert_true(lines_with("bytes of pages") >= 1);
-  umem_dtor(&pool), umem_dtor(&ram);
 }
 
 TEST(fallbacks_have_a_reason) {
@@ -107,14 +104,10 @@ static bool give_up(void *user, void *ctx, size_t nbytes, size_t alignment, unsi
 
 /* What umem recovers from is no failure, but a decision. */
 TEST(attempts_of_a_retry_are_seen) {
-  umemHost ram;
-  umemLimit limit;
-  umemRetry retry;
   assert_ok(umem_set_decision_hook(umemDecisionMemory, note, &seen));
-  assert_ok(umemHost_ctor(&ram));
-  assert_ok(umemLimit_ctor(&limit, &ram, 100));
-  assert_ok(umemRetry_ctor(&retry, &limit, give_up, NULL));
+  CONTEXT(umemHost, ram);
+  CONTEXT(umemLimit, limit, &ram, 100);
+  CONTEXT(umemRetry, retry, &limit, give_up, NULL);
   assert_int_equal(umem_alloc(&retry, 200), 0);
   assert_int_equal(lines_with("no memory for 200 bytes, attempt"), 2);
-  umem_dtor(&retry), umem_dtor(&limit), umem_dtor(&ram);
 }

@@ -61,9 +61,8 @@ ON_STACK(the_outermost_layer_is_found_first) {
 }
 
 ON_STACK(a_block_of_a_view_is_one_of_the_pool) {
-  SCOPED(umem_dtor) umemPoolOn view;
   umemFound found = UMEM_FOUND_INIT;
-  assert_int_equal(umemPoolOn_ctor(&view, &pool, &below), umemOK);
+  CONTEXT(umemPoolOn, view, &pool, &below);
   uintptr_t adr = umem_alloc(&view, 1 << 20);
   assert_true(umem_find(adr + 12345, &found));
   assert_ptr_equal(found.ctx, &pool);
@@ -100,10 +99,9 @@ ON_STACK(each_block_of_a_pool_is_found_until_it_is_freed) {
  * part of it. */
 ON_STACK(bytes_before_an_aligned_block_are_not_in_it) {
   enum { count = 4 };
-  SCOPED(umem_dtor) umemFixed fixed;
   uintptr_t adrs[count];
   size_t before = 0;
-  assert_int_equal(umemFixed_ctor(&fixed, &host, 160, NULL), umemOK);
+  CONTEXT(umemFixed, fixed, &host, 160, NULL);
   for (size_t i = 0; i < count; i++) {
     umemFound found = UMEM_FOUND_INIT, other = UMEM_FOUND_INIT;
     assert_true((adrs[i] = umem_aligned_alloc(&fixed, 64, 16)) != 0);
@@ -131,9 +129,8 @@ ON_STACK(what_is_no_block_is_not_found) {
 }
 
 ON_STACK(a_file_is_asked_by_itself) {
-  SCOPED(umem_dtor) umemFile file;
   umemFound found = UMEM_FOUND_INIT;
-  umemFile_ctor(&file, NULL, "w+");
+  CONTEXT(umemFile, file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, 100);
   assert_true(umem_find_in(&file, adr + 99, &found));
   assert_ptr_equal(found.ctx, &file);

@@ -22,10 +22,9 @@ TEST_CASE(messages_have_a_point) {
   if (!has_comma) skip();
   umemStatusType status = umemOK;
   int64_t const shape[] = {4};
-  SCOPED(umem_dtor) umemHost host;
   umemFault fault;
   umemFaultPlan plan = UMEM_FAULT_PLAN_INIT;
-  umemHost_ctor(&host);
+  CONTEXT(umemHost, host);
   plan.share = 1.25;
   assert_int_equal(umemFault_ctor(&fault, &host, &plan), umemValueError);
   expect_message("1.25");

@@ -196,8 +196,7 @@ METHOD_TEST(only_ordered_contexts_are_waited_for) {
 }
 
 METHOD_TEST(by_default_waiting_synchronises) {
-  SCOPED(umem_dtor) umemHost host;
-  umemHost_ctor(&host);
+  CONTEXT(umemHost, host);
   other.super.capabilities |= umemOrdered;
   assert_int_equal(umem_wait(&host, &other), umemOK);
   assert_int_equal(other.synchronized, 1);

@@ -91,9 +91,8 @@ static char const path[] = "unit_overlap.bin";
 static umemHost host;
 
 static void put(unsigned char *bytes) {
-  SCOPED(umem_dtor) umemFile file;
   for (size_t i = 0; i < length; i++) bytes[i] = (unsigned char)(i * 2654435761u >> 24);
-  assert_ok(umemFile_ctor(&file, path, "w"));
+  CONTEXT(umemFile, file, path, "w");
   uintptr_t adr = umem_alloc(&file, length);
   assert_ok(umem_copy_to(&host, (uintptr_t)bytes, &file, adr, length));
 }

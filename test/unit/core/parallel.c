@@ -284,8 +284,7 @@ static void fail_from(void *job, unsigned piece) {
 }
 
 TEST(the_lowest_failure_is_the_callers) {
-  SCOPED(umem_dtor) umemHost host;
-  assert_int_equal(umemHost_ctor(&host), umemOK);
+  CONTEXT(umemHost, host);
   for (unsigned fails = 0; fails < 4; fails++) {
     Fallible job = {.log.meeting = 4, .ctx = &host.super, .fails = fails};
     char message[40];
@@ -319,8 +318,7 @@ static void fail_to_set(void *data, unsigned piece) {
 
 TEST_FOR(a_failure_in_a_piece_is_its_own) {
   char const *expected = "umem_set: the address in Host is null"; /* each failure adds it */
-  SCOPED(umem_dtor) umemHost host;
-  assert_int_equal(umemHost_ctor(&host), umemOK);
+  CONTEXT(umemHost, host);
   for (unsigned threads = 1; threads <= 4; threads++) {
     assert_int_equal(umem_set_threads(threads), umemOK);
     uint64_t before = umem_thread_failures();

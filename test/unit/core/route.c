@@ -190,8 +190,7 @@ PROBE_TEST(faultable_memory_goes_through_host_memory) {
 }
 
 PROBE_TEST(the_plain_host_needs_no_buffer) {
-  SCOPED(umem_dtor) umemHost host;
-  umemHost_ctor(&host);
+  CONTEXT(umemHost, host);
   assert_int_equal(umem_copy_to(&a, 4096, &host, adr(), 10), umemOK);
   assert_int_equal(umem_copy_from(&a, 4096, &host, adr(), 10), umemOK);
   assert_string_equal(calls, "a?a>a?a<");

@@ -197,8 +197,7 @@ WITH_HOST(a_message_outlives_its_context) {
 /* ---- threads ---- */
 
 WITH_HOST(a_thread_knows_its_last_failure) {
-  SCOPED(umem_dtor) umemHost other;
-  umemHost_ctor(&other);
+  CONTEXT(umemHost, other);
   uint64_t before = umem_thread_failures();
   assert_int_equal(umem_thread_status(), umemOK);
   assert_string_equal(umem_thread_message(), "");

@@ -88,11 +88,9 @@ TEST_CASE(workers_share_a_leg) {
 }
 
 TEST_CASE(an_adaptor_adds_nothing) {
-  umemLimit limit;
-  umemStats stats;
   umemRoute route;
-  assert_int_equal(umemLimit_ctor(&limit, &file, 1 << 20), umemOK);
-  assert_int_equal(umemStats_ctor(&stats, &limit), umemOK);
+  CONTEXT(umemLimit, limit, &file, 1 << 20);
+  CONTEXT(umemStats, stats, &limit);
   uintptr_t a = block_of(&stats, 100), b = block_of(&host, 100);
   assert_int_equal(copy(&stats, a, &host, b, 100, &route), umemOK);
   assert_text(&route, "file -> page cache -> host");
@@ -100,7 +98,6 @@ TEST_CASE(an_adaptor_adds_nothing) {
   assert_int_equal(copy(&host, b, &stats, a, 100, &route), umemOK);
   assert_text(&route, "host -> page cache -> file");
   umem_free(&stats, a);
-  DESTRUCT(&stats, &limit);
 }
 
 TEST_CASE(strided_copies_have_a_route) {

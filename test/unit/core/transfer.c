@@ -423,10 +423,8 @@ static umemTransfer *start_into(unsigned kind, umemVirtual *ctx, uintptr_t at) {
  * in other files, it does not wait for any. */
 SLOW_TEST(who_frees_a_block_waits_for_its_transfers) {
   static void (*const frees[])(void *, uintptr_t) = {free_plainly, free_aligned, free_moved};
-  umemFile other;
-  umemStats stats;
-  assert_ok(umemFile_ctor(&other, NULL, "w+"));
-  assert_ok(umemStats_ctor(&stats, &ram));
+  CONTEXT(umemFile, other, NULL, "w+");
+  CONTEXT(umemStats, stats, &ram);
   umemVirtual *const places[] = {&ram.super, &file.super, &stats.super};
   for (unsigned i = 0; i < 3 * 3 * 4; i++) {
     umemVirtual *ctx = places[i % 3];
@@ -445,8 +443,6 @@ SLOW_TEST(who_frees_a_block_waits_for_its_transfers) {
     assert_ok(umemTransfer_release(transfer));
     join_thread(thread);
   }
-  umem_dtor(&stats);
-  umem_dtor(&other);
 }
 
 static struct umemVtbl const *own;

@@ -139,9 +139,8 @@ TEST(pieces_of_the_next_one_follow) {
 }
 
 TEST(files_are_fed) {
-  SCOPED(umem_dtor) umemFile file;
   umemTransfer *transfer = NULL;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, most);
   assert_ok(umem_copy_to(&from[0], (uintptr_t)bytes[0], &file, adr, most));
   hold(true);
@@ -266,8 +265,7 @@ static void expect_brief_is_served(void *targets[2], unsigned count) {
 TEST(short_ones_are_served_meanwhile) { expect_brief_is_served((void *[]){&to, NULL}, 1); }
 
 TEST(short_ones_are_served_beside_two_feeds) {
-  SCOPED(umem_dtor) umemHost other;
-  assert_ok(umemHost_ctor(&other));
+  CONTEXT(umemHost, other);
   other.super.vptr = &vtbl;
   expect_brief_is_served((void *[]){&to, &other}, 2);
 }
@@ -286,10 +284,10 @@ static void gate_copy_to(umemVirtual *ctx UNUSED, uintptr_t src_adr UNUSED,
  * the rest to it. */
 TEST(those_that_wait_already_are_fed) {
   static struct umemVtbl const gate_vtbl = {.alloc = gate_alloc, .copy_to = gate_copy_to};
-  SCOPED(umem_dtor) umemVirtual gate;
   unsigned char room[100];
   umemTransfer *brief[2], *transfers[sources];
   umem_set_threads(3);
+  SCOPED(umem_dtor) umemVirtual gate;
   umemVirtual_ctor(&gate, &from[0]);
   gate.vptr = &gate_vtbl;
   gate.capabilities |= umemConcurrent;

@@ -47,8 +47,7 @@ static bool is_pinned(uintptr_t adr) {
 /* ---- blocks ---- */
 
 BUFFER_TEST(it_is_a_plain_host) {
-  SCOPED(umem_dtor) umemHost other;
-  umemHost_ctor(&other);
+  CONTEXT(umemHost, other);
   assert_true(umem_is_plain_host(&buffers.host.super));
   assert_string_equal(umem_get_device_name(&buffers), "Host");
   assert_true(umem_is_same_device(&buffers, &other));

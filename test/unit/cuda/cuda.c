@@ -292,9 +292,8 @@ static void use(Any *any, int device, umemHost *host) {
 
 /* As after the first call of the runtime. */
 CUDA_TEST(a_thread_without_a_context_gets_that_of_gpu_0) {
-  umemHost host;
   Any any;
-  expect_ok(umemHost_ctor(&host));
+  CONTEXT(umemHost, host);
   use(&any, 0, &host);
   expect_first_gpu();
   umemCuda other; /* the runtime would take its GPU for the chosen one */
@@ -303,7 +302,6 @@ CUDA_TEST(a_thread_without_a_context_gets_that_of_gpu_0) {
   umem_dtor(&other);
   assert_null(current_context());
   assert_true(fake_cudart_is_clean());
-  umem_dtor(&host);
 }
 
 /* Such a thread makes calls of the driver beside umem's, as CCCL's streams do. */

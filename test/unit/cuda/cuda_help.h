@@ -112,10 +112,9 @@ static inline void put_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) 
 
 /* Whether n bytes of a block are as put_bytes has left them, when what is queued is done. */
 static inline bool has_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) {
-  SCOPED(umem_dtor) umemHost ram;
   SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
   assert_non_null(bytes);
-  expect_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   expect_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   expect_ok(umem_synchronize(ctx));
   return is_filled(bytes, n, seed);

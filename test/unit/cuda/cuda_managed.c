@@ -138,9 +138,8 @@ MANAGED_TEST(copies_come_after_kernels) {
 }
 
 MANAGED_TEST(copies_of_a_view_come_after_kernels) {
-  SCOPED(umem_dtor) umemPoolOn view;
   void *pool = opened("pool+cuda-managed:0");
-  expect_ok(umemPoolOn_ctor(&view, pool, umem_get_upstream(pool)));
+  CONTEXT(umemPoolOn, view, pool, umem_get_upstream(pool));
   copy_with_all(&view, "a view");
 }
 
@@ -297,8 +296,7 @@ MANAGED_TEST(pinned_memory_waits_for_no_kernel) {
   expect_ok(umem_copy_to(pinned, adr, file, there, n));
   assert_true(fake_cudart_is_late(NULL));
   assert_true(all_are(file, there, 9));
-  SCOPED(umem_dtor) umemCuda cuda;
-  expect_ok(umemCuda_ctor(&cuda, 0));
+  CONTEXT(umemCuda, cuda, 0);
   uintptr_t device = block_of(&cuda, n);
   expect_ok(umem_copy_to(pinned, adr, &cuda, device, n)); /* the GPU does, in its order */
   assert_true(all_are(&cuda, device, 1));

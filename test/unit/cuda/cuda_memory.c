@@ -26,9 +26,8 @@ static bool copies_are_direct(void *one, void *two) {
 }
 
 CUDA_TEST(peers_copy_directly) {
-  SCOPED(umem_dtor) umemCuda one;
   void *zero = opened("cuda:0");
-  expect_ok(umemCuda_ctor(&one, 1));
+  CONTEXT(umemCuda, one, 1);
   void *two = opened("cuda:2");
   assert_true(copies_are_direct(zero, &one));
   assert_true(copies_are_direct(&one, zero));
@@ -104,9 +103,8 @@ CUDA_TEST(write_combined_memory_is_asked_for) {
   umemCudaRt table = *fake_cudart();
   table.host_alloc = see_flags;
   umemCudaRt_replace(&table);
-  SCOPED(umem_dtor) umemCudaHost ctx;
   static size_t const sizes[] = {100, 3 << 20};
-  expect_ok(umemCudaHost_ctor(&ctx, UMEM_WRITE_COMBINED));
+  CONTEXT(umemCudaHost, ctx, UMEM_WRITE_COMBINED);
   for (int i = 0; i < 2; i++) {
     flags_seen = 0;
     uintptr_t adr = block_of(&ctx, sizes[i]);

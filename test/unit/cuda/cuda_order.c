@@ -285,12 +285,9 @@ static uint64_t info_stream_of(void *ctx) {
 
 /* Each layer over a stream answers for it, and only those over this one. */
 ORDER_TEST(layers_answer_for_their_stream) {
-  umemLimit limit;
-  umemPool pool;
-  umemCudaAsync legacy;
-  expect_ok(umemLimit_ctor(&limit, &a, SIZE_MAX));
-  expect_ok(umemPool_ctor(&pool, &limit, NULL));
-  expect_ok(umemCudaAsync_ctor(&legacy, 0, 0));
+  CONTEXT(umemLimit, limit, &a, SIZE_MAX);
+  CONTEXT(umemPool, pool, &limit, NULL);
+  CONTEXT(umemCudaAsync, legacy, 0, 0);
   void *const over_a[] = {&a, &limit, &pool}, *const others[] = {&b,     &other,  &legacy,
                                                                  &plain, &pinned, &host};
   for (size_t i = 0; i < 3; i++) assert_true(info_stream_of(over_a[i]) == (uintptr_t)stream_of(&a));
@@ -306,7 +303,6 @@ ORDER_TEST(layers_answer_for_their_stream) {
   }
   end_capture();
   for (size_t i = 0; i < 3; i++) assert_false(umem_is_captured(over_a[i]));
-  DESTRUCT(&legacy, &pool, &limit);
 }
 
 ORDER_TEST(captured_work_is_recorded) {

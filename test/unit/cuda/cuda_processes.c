@@ -125,8 +125,7 @@ static void open_shared(umemCudaAsync *ctx) {
 }
 
 TEST_OF_TWO(blocks_of_cuda_pass) {
-  SCOPED(umem_dtor) umemCuda ctx;
-  expect_ok(umemCuda_ctor(&ctx, 0));
+  CONTEXT(umemCuda, ctx, 0);
   pass(&ctx, "cuda-async", 0); /* which waits on its stream, and not in the call */
 }
 
@@ -157,11 +156,10 @@ TEST_OF_TWO(another_gpu_attaches_them) {
 }
 
 TEST_OF_TWO(a_block_that_is_freed_is_refused) {
-  SCOPED(umem_dtor) umemCuda ctx;
   umemHandle handle;
   SCOPED(close_fd) int socket;
   if (setting_gpu()) skip(); /* CUDA does not promise to find it */
-  expect_ok(umemCuda_ctor(&ctx, 0));
+  CONTEXT(umemCuda, ctx, 0);
   uintptr_t adr = block_of(&ctx, nbytes);
   expect_ok(umem_share(&ctx, adr, nbytes, &handle));
   umem_free(&ctx, adr);
@@ -171,10 +169,9 @@ TEST_OF_TWO(a_block_that_is_freed_is_refused) {
 }
 
 TEST_OF_TWO(a_gpu_without_access_is_refused) {
-  SCOPED(umem_dtor) umemCuda ctx;
   SCOPED(close_fd) int socket;
   if (setting_gpu()) skip();
-  expect_ok(umemCuda_ctor(&ctx, 0));
+  CONTEXT(umemCuda, ctx, 0);
   uintptr_t adr = block_of(&ctx, nbytes);
   pid_t child = start("cuda", 2, "GPU 2 cannot reach the memory of GPU 0", &socket);
   expect_ok(umem_send(socket, &ctx, adr, nbytes));

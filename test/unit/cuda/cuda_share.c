@@ -76,10 +76,9 @@ SHARE_TEST(a_context_that_ends_shares_nothing) {
 }
 
 SHARE_TEST(stacks_share_what_is_below) {
-  SCOPED(umem_dtor) umemPool pool;
   umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
   options.memory = umemPoolChunks;
-  expect_ok(umemPool_ctor(&pool, cuda, &options));
+  CONTEXT(umemPool, pool, cuda, &options);
   uintptr_t adr = block_of(&pool, 100);
   expect_ok(umem_share(&pool, adr, 100, &handle));
   assert_true(umem_attach(&handle, &pool) == adr);

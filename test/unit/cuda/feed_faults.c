@@ -192,8 +192,7 @@ static void open_feed(void **state) {
   back = malloc(most);
   assert_true(bytes && back);
   fill(bytes, most + sources, 1);
-  SCOPED(umem_dtor) umemHost ram;
-  expect_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   for (size_t k = 0; k < sources; k++) {
     near[k] = umem_alloc(&file, most);
     far[k] = block_of(&gpu, most);

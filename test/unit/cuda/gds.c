@@ -129,8 +129,7 @@ PAIR_TEST(blocks_of_files_are_read_by_it) {
 }
 
 PAIR_TEST(an_adaptor_passes_the_copy_on) {
-  SCOPED(umem_dtor) umemStats stats;
-  expect_ok(umemStats_ctor(&stats, &pair.store));
+  CONTEXT(umemStats, stats, &pair.store);
   write_file(&pair, 0, from, 5);
   expect_ok(umem_copy_to(&stats, pair.near, &pair.gpu, pair.far, from));
   expect_gpu(&pair, 0, from, 5);

@@ -138,8 +138,7 @@ BENCH_TEST(what_could_not_be_waited_for_ends_later) {
 
 /* By any context of the GPU. */
 BENCH_TEST(what_could_not_be_waited_for_ends_before_memory_is_freed) {
-  SCOPED(umem_dtor) umemCudaAsync other;
-  expect_ok(umemCudaAsync_ctor(&other, 0, UMEM_STREAM_NEW));
+  CONTEXT(umemCudaAsync, other, 0, UMEM_STREAM_NEW);
   uintptr_t freed = block_of(&other, 1);
   Block block = block_make(100);
   umemCudaChannel *channel = umemCudaChannel_take(bench.state.gpu);

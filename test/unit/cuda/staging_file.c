@@ -50,8 +50,7 @@ LATE_PAIR_TEST(one_thread_and_few_chunks_suffice) {
 
 /* An adaptor sees the copy, and passes it on to the same route. */
 LATE_PAIR_TEST(a_copy_through_an_adaptor) {
-  SCOPED(umem_dtor) umemStats stats;
-  expect_ok(umemStats_ctor(&stats, &pair.store));
+  CONTEXT(umemStats, stats, &pair.store);
   write_file(&pair, 0, 4 * from, 5);
   expect_ok(umem_copy_to(&stats, pair.near, &pair.gpu, pair.far, 4 * from));
   expect_gpu(&pair, 0, 4 * from, 5);

@@ -64,8 +64,7 @@ TEST(the_outermost_is_found) {
 /* Each context of the library is found by its name, whoever has constructed it. */
 TEST(each_scheme_is_found) {
   umemScheme const *scheme;
-  SCOPED(umem_dtor) umemCudaManaged managed;
-  assert_ok(umemCudaManaged_ctor(&managed, 0, 0));
+  CONTEXT(umemCudaManaged, managed, 0, 0);
   for (size_t i = 0; (scheme = umem_scheme(i)); i++) {
     union {
       max_align_t aligned;
@@ -88,22 +87,16 @@ TEST(each_scheme_is_found) {
 RETRY_CALLBACK(give_up) { return false; }
 
 TEST(those_that_no_name_makes_are_found) {
-  umemHost host;
-  umemRetry retry;
-  umemPool pool;
-  umemPoolOn view;
-  umemBinning binning;
-  assert_ok(umemHost_ctor(&host));
-  assert_ok(umemRetry_ctor(&retry, &host, give_up, NULL));
-  assert_ok(umemPool_ctor(&pool, &retry, NULL));
-  assert_ok(umemPoolOn_ctor(&view, &pool, &host));
-  assert_ok(umemBinning_ctor(&binning, &pool, NULL, 0));
+  CONTEXT(umemHost, host);
+  CONTEXT(umemRetry, retry, &host, give_up, NULL);
+  CONTEXT(umemPool, pool, &retry, NULL);
+  CONTEXT(umemPoolOn, view, &pool, &host);
+  CONTEXT(umemBinning, binning, &pool, NULL, 0);
   assert_ptr_equal(umem_find_layer(&binning, "binning"), &binning);
   assert_ptr_equal(umem_find_layer(&binning, "retry"), &retry);
   assert_ptr_equal(umem_find_layer(&view, "pool-on"), &view);
   expect_missing(&view, "pool", /* it stands on its queue */
                  "umem_find_layer: there is no \"pool\" in this stack: PoolOn, Host");
-  DESTRUCT(&binning, &view, &pool, &retry, &host);
 }
 
 TEST(unknown_kinds_are_refused) {
@@ -124,13 +117,12 @@ TEST(unknown_kinds_are_refused) {
 
 TEST(what_is_not_constructed_has_no_layers) {
   umemHost host;
-  SCOPED(umem_dtor) umemStats stats;
   memset(&host, 0, sizeof host);
   expect_missing(NULL, "host", "umem_find_layer: the context is NULL");
   expect_missing(&host, "host",
                  "umem_find_layer: the context is not constructed: zeroed or destructed");
   assert_ok(umemHost_ctor(&host));
-  assert_ok(umemStats_ctor(&stats, &host));
+  CONTEXT(umemStats, stats, &host);
   umem_dtor(&host);
   assert_ptr_equal(umem_find_layer(&stats, "stats"), &stats); /* goes no further */
   expect_missing(&stats, "limit",

@@ -206,8 +206,7 @@ TEST(sizes_in_percent_are_of_what_is_free_below) {
   assert_null(umem_open("shm:?size=50%"));
   expect_failure(NULL, umemValueError,
                  "\"size\" is 50% of what is free below \"shm\", which goes over nothing");
-  SCOPED(umem_dtor) umemHost ram;
-  assert_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   assert_int_equal(umem_get_available_share(&ram, 1.5), 0);
   expect_failure(&ram, umemValueError, "1.5 is not from 0 to 1");
 }
@@ -302,8 +301,7 @@ TEST(memory_runs_out) {
 TEST(close_refuses_what_is_not_its_own) {
   static char const message[] =
       "umem_close: the context is none of umem_open, or was closed before";
-  SCOPED(umem_dtor) umemHost ram;
-  assert_ok(umemHost_ctor(&ram));
+  CONTEXT(umemHost, ram);
   assert_ok(umem_close(NULL));
   assert_int_equal(umem_close(&ram), umemValueError);
   assert_string_equal(umem_thread_message(), message);

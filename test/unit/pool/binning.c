@@ -268,8 +268,7 @@ TEST(takes_over_what_all_have) {
 
 BINS_TEST(a_bin_comes_later) {
   open_bins(&fake);
-  SCOPED(umem_dtor) umemFixed later;
-  assert_ok(umemFixed_ctor(&later, &fake, 500, NULL));
+  CONTEXT(umemFixed, later, &fake, 500, NULL);
   uintptr_t early = umem_alloc(&ctx, 300);
   expect_live(0, 1, 0);
   assert_ok(umemBinning_add(&ctx, &(umemBin){500, &later}));

@@ -150,14 +150,12 @@ TEST(an_exhausted_upstream_reaches_idle_caches) {
   needs_fence();
   umemPoolMemory const memories[] = {umemPoolPages, umemPoolChunks};
   for (size_t i = 0; i < 2; i++) {
-    umemLimit limit;
     umemPoolOptions options = UMEM_POOL_OPTIONS_INIT;
     options.memory = memories[i];
-    assert_ok(umemLimit_ctor(&limit, &host, most_bytes()));
+    CONTEXT(umemLimit, limit, &host, most_bytes());
     assert_ok(umemPool_ctor(&pool, &limit, &options));
     use_all_again_and_again();
     assert_true(umemLimit_used(&limit) == 0);
-    umem_dtor(&limit);
   }
 }
 

@@ -43,9 +43,8 @@ TEST_OF_VIEWS(what_cannot_be_constructed) {
 
 TEST_OF_PAGES(a_queue_need_not_be_ordered) {
   umemHost other;
-  SCOPED(umem_dtor) umemPoolOn view;
   assert_ok(umemHost_ctor(&other));
-  assert_ok(umemPoolOn_ctor(&view, &pool, &other));
+  CONTEXT(umemPoolOn, view, &pool, &other);
   assert_false(view.super.capabilities & umemOrdered);
   for (size_t i = 0; i < some; i++) {
     uintptr_t adr = umem_calloc(&view, 1, some_sizes[i]);
@@ -210,14 +209,13 @@ TEST_OF_BOTH(a_view_leaves_its_memory_to_the_pool) {
 TEST_OF_VIEWS(the_dead_are_waited_for) {
   enum { size = 4096, count = 16 };
   uintptr_t adr[count];
-  SCOPED(umem_dtor) umemPoolOn next;
   open_shared(true, 64 * kibi);
   for (int i = 0; i < count; i++) adr[i] = new_used(&s.a, size);
   umem_free(&s.a, adr[0]);
   empty_caches(&s.a);
   free_elsewhere(&s.a, &s.b, adr[1], size);
   umem_dtor(&s.b); /* to a span that is mixed by that */
-  assert_ok(umemPoolOn_ctor(&next, &s.pool, &s.queue[3]));
+  CONTEXT(umemPoolOn, next, &s.pool, &s.queue[3]);
   new_used(&s.c, size);
   new_used(&s.c, size);
 }

@@ -174,8 +174,7 @@ enum { large = 16 << 20 };
  * whether it belongs to the capture. */
 ON_TEST(staging_is_not_drawn_in) {
   static unsigned char bytes[large];
-  SCOPED(umem_dtor) umemHost host;
-  expect_ok(umemHost_ctor(&host));
+  CONTEXT(umemHost, host);
   uintptr_t adr = block_of(&a, large);
   char const *const moments[] = {"event_record", "stream_wait"};
   for (size_t i = 0; i < 2; i++) {

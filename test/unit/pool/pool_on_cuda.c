@@ -84,9 +84,8 @@ IN_BOTH_EACH(a_chunk_changes_streams_in_order) {
 }
 
 IN_BOTH(copies_are_those_of_the_queue) {
-  SCOPED(umem_dtor) umemHost host;
   unsigned char bytes[small], back[small];
-  expect_ok(umemHost_ctor(&host));
+  CONTEXT(umemHost, host);
   open_all(&gpu, 0);
   fill(bytes, small, 3);
   uintptr_t one = block_of(&on_a, small), other = umem_calloc(&on_b, 1, small);
@@ -121,11 +120,10 @@ IN_BOTH(zeros_are_one_set_in_the_queue) {
 
 /* The last bytes of a short copy may arrive when it has returned. */
 IN_BOTH(late_bytes_come_before_who_gets_the_block) {
-  SCOPED(umem_dtor) umemHost host;
   unsigned char bytes[small];
   size_t const sizes[] = {small, n, 8 * n};
   fake_cudart_machine()->late_pageable = true;
-  expect_ok(umemHost_ctor(&host));
+  CONTEXT(umemHost, host);
   memset(bytes, 1, small);
   for (size_t k = 0; k < 3; k++) {
     open_all(&gpu, k ? sizes[k] : 64 << 10);
@@ -163,9 +161,8 @@ IN_BOTH(kernels_come_before_who_gets_the_block) {
 
 /* Also where the block went back to a pool below this one, which gives it out as a chunk. */
 IN_BOTH(kernels_come_before_who_gets_the_chunk) {
-  SCOPED(umem_dtor) umemPool below;
   umemPoolOptions options = {sizeof options, 0, 0, n, umemPoolPages, 0};
-  expect_ok(umemPool_ctor(&below, &gpu, &options));
+  CONTEXT(umemPool, below, &gpu, &options);
   open_all(&below, n);
   uintptr_t adr = block_of(&below, n);
   enter(0);

@@ -220,8 +220,7 @@ static void *churn(void *unused UNUSED) {
 }
 
 TEST_OF_PAGES(a_child_goes_on) {
-  SCOPED(umem_dtor) umemPoolOn view;
-  assert_ok(umemPoolOn_ctor(&view, &pool, &host));
+  CONTEXT(umemPoolOn, view, &pool, &host);
   assert_true(work_on(&view));
   stop = false;
   pthread_t thread = start_thread(churn, NULL);

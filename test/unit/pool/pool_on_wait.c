@@ -126,12 +126,11 @@ static umemVirtual *busy_upstream(umemVirtual *ctx) { return &((Busy *)ctx)->que
 TEST_OF_VIEWS(waiting_may_use_the_pool) {
   static struct umemVtbl const vtbl = {.wait = busy_wait, .upstream = busy_upstream};
   Busy busy = {.queue = &s.queue[3]};
-  SCOPED(umem_dtor) umemPoolOn view;
   open_shared(true, 8 * mebi);
   umemVirtual_ctor(&busy.super, NULL);
   busy.super.vptr = &vtbl;
   busy.super.capabilities = s.queue[3].super.capabilities;
-  assert_ok(umemPoolOn_ctor(&view, &s.pool, &busy));
+  CONTEXT(umemPoolOn, view, &s.pool, &busy);
   busy.freed = new_used(&s.a, 6 * mebi);
   umem_free(&s.a, busy.freed);
   uintptr_t adr = umem_alloc(&view, 5000);

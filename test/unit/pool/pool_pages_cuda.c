@@ -200,8 +200,7 @@ static void use_from(umemCuda *other, uintptr_t there, void *on, uintptr_t adr, 
 }
 
 ON_EACH(another_gpu_uses_pages_wherever_they_move) {
-  SCOPED(umem_dtor) umemCuda other;
-  expect_ok(umemCuda_ctor(&other, 1));
+  CONTEXT(umemCuda, other, 1);
   uintptr_t there = block_of(&other, some);
   void *const views[] = {&pool, &on_a, &on_b};
   for (size_t i = 0; i < 3; i++) {

@@ -183,11 +183,10 @@ PAGES_TEST(trim_gives_back_whole_ones) {
 
 /* Each large page is one block for them. */
 PAGES_TEST(adaptors_count_large_pages) {
-  SCOPED(umem_dtor) umemLimit limit;
   umemStats stats;
   umemStatsFigures found = UMEM_STATS_FIGURES_INIT;
   paged.no_middle = true;
-  assert_ok(umemLimit_ctor(&limit, &paged, 4 * large));
+  CONTEXT(umemLimit, limit, &paged, 4 * large);
   assert_ok(umemStats_ctor(&stats, &limit));
   open_pool(&pool, &stats, 0, large, 0);
   uintptr_t adr[] = {filled_block(2 * large, 1), filled_block(large, 2)};

@@ -127,9 +127,8 @@ TEST(pages_serve_what_their_blocks_leave) { run_under_limit(&host, pages_leave_r
 /* ---- what it says ---- */
 
 TEST(regions_are_described) {
-  umemFile file;
   umemPoolRegion region = UMEM_POOL_REGION_INIT, sum;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   open_pool(&pool, &file, 0, 0, 0);
   assert_false(umemPool_next_region(&pool, 0, &region));
   uintptr_t one = new_block(&pool, 2 * mebi), other = new_block(&pool, 4 * mebi);
@@ -147,7 +146,7 @@ TEST(regions_are_described) {
   assert_true(region.used == 64 * kibi + 100 * kibi && region.ranges == 2); /* a span, a block */
   assert_false(umemPool_next_region(&pool, region.adr + 1, &region));
   umem_free(&pool, one), umem_free(&pool, small), umem_free(&pool, third);
-  DESTRUCT(&pool, &file);
+  umem_dtor(&pool);
 }
 
 TEST_OF_PAGES(pages_have_no_age) {
@@ -189,8 +188,7 @@ TEST(a_pool_has_chunks_on_request) {
 
 /* What was freed through the pool keeps no chunk of it when a view grows. */
 TEST_OF_CHUNKS(a_view_that_grows_frees_a_chunk_of_the_pool) {
-  SCOPED(umem_dtor) umemPoolOn view;
-  assert_ok(umemPoolOn_ctor(&view, &pool, &plain));
+  CONTEXT(umemPoolOn, view, &pool, &plain);
   uintptr_t large = new_block(&pool, 32 * mebi), medium = new_block(&pool, 900 * kibi);
   expect_held(&pool, 40 * mebi, 2);
   umem_free(&pool, medium);

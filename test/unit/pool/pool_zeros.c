@@ -140,23 +140,19 @@ PAGES_TEST(pages_are_fresh_beside_live_blocks) {
 }
 
 PAGES_TEST(what_an_adaptor_passes_on_is_not_written) {
-  umemLimit limit;
-  umemStats stats;
   paged_promise_zeros(&paged, false);
-  assert_ok(umemLimit_ctor(&limit, &paged, 100 * page));
-  assert_ok(umemStats_ctor(&stats, &limit));
+  CONTEXT(umemLimit, limit, &paged, 100 * page);
+  CONTEXT(umemStats, stats, &limit);
   open_pool(&pool, &stats, 0, 0, 0);
   uintptr_t one = zeros_by(10 * page, 0, 0);
   umem_free(&pool, one);
   close_pool(&pool);
   pool.super.vptr = NULL;
-  DESTRUCT(&stats, &limit);
 }
 
 PAGES_TEST(a_view_gets_what_is_fresh) {
-  SCOPED(umem_dtor) umemPoolOn view;
   open_zeros();
-  assert_ok(umemPoolOn_ctor(&view, &pool, &paged));
+  CONTEXT(umemPoolOn, view, &pool, &paged);
   paged.set_bytes = 0;
   uintptr_t one = zeros(&view, 10 * page);
   assert_int_equal(paged.set_bytes, 0);

@@ -190,7 +190,6 @@ TEST_CASE(another_program_attaches_the_same_bytes) {
 
 TEST_CASE(files_pass_too) {
   umemFile file;
-  SCOPED(umem_dtor) umemMMap mmapped;
   unsigned char got[100];
   assert_ok(umemFile_ctor(&file, NULL, "w+"));
   uintptr_t adr = umem_alloc(&file, 5000);
@@ -211,7 +210,7 @@ TEST_CASE(files_pass_too) {
   assert_ok(umem_detach(&host, one));
   assert_ok(umem_detach(&host, one));
   umem_dtor(&file);
-  assert_ok(umemMMap_ctor(&mmapped, NULL, "w+"));
+  CONTEXT(umemMMap, mmapped, NULL, "w+");
   unsigned char *bytes = (unsigned char *)umem_alloc(&mmapped, 5000);
   memset(bytes, 5, 5000);
   pass_to_a_child(&mmapped, (uintptr_t)bytes + 10, 100, SOCK_STREAM, false);
@@ -222,10 +221,8 @@ TEST_CASE(files_pass_too) {
 
 /* As in a program that has closed its standard input. */
 TEST_CASE(a_descriptor_may_have_number_0) {
-  umemShm nameless;
-  umemFile file;
-  assert_ok(umemShm_ctor(&nameless, NULL, 1 << 20));
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemShm, nameless, NULL, 1 << 20);
+  CONTEXT(umemFile, file, NULL, "w+");
   umemVirtual *const owners[] = {&nameless.super, &file.super};
   SCOPED(close_fd) int const input = dup(0);
   for (int i = 0; i < 2; i++) {
@@ -244,16 +241,14 @@ TEST_CASE(a_descriptor_may_have_number_0) {
     expect_failure(&host, umemValueError, "");
   }
   if (input >= 0) assert_int_equal(dup2(input, 0), 0);
-  DESTRUCT(&file, &nameless);
 }
 
 TEST_CASE(read_only_files_stay_so) {
-  SCOPED(umem_dtor) umemFile file;
   SCOPED(unlink_path) char path[256];
   int fd = temporary_file(path, sizeof path), own;
   assert_int_equal(write(fd, "0123456789", 10), 10);
   close(fd);
-  assert_ok(umemFile_ctor(&file, path, "r"));
+  CONTEXT(umemFile, file, path, "r");
   assert_ok(umem_share_with(&file, 2, 4, &handle, &own));
   assert_int_equal(handle.flags, UMEM_HANDLE_READ_ONLY);
   char *bytes = (char *)umem_attach_with(&handle, dup(own), &host);

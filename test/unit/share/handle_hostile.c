@@ -164,10 +164,9 @@ TEST_CASE(a_file_that_is_attached_is_no_memory) {
 
 /* A file has one address for all handles, also when it has grown between. */
 TEST_CASE(a_file_that_grows_keeps_its_address) {
-  SCOPED(umem_dtor) umemFile file;
   umemHandle handle, second;
   int fd;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, 5000);
   assert_ok(umem_share_with(&file, adr, 5000, &handle, &fd));
   uintptr_t one = umem_attach_with(&handle, dup(fd), &host);

@@ -44,10 +44,9 @@ TEST_CASE(marks_count_each_byte_once) {
 /* ---- parts ---- */
 
 TEST_CASE(parts_and_the_gaps_between_blocks) {
-  SCOPED(umem_dtor) umemHost host;
   size_t const size = 1 << 20;
   bool full;
-  umemHost_ctor(&host);
+  CONTEXT(umemHost, host);
   umemS3Parts parts = {.ctx = (umemVirtual *)&host, .label = "x", .size = size};
   assert_true(umemS3Parts_init(&parts, 2));
   assert_int_equal(umemS3Parts_alloc(&parts, size - 100, 1, false), 0);

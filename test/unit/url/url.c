@@ -178,9 +178,8 @@ TEST(writes_are_refused) {
 /* ---- other targets, lists, items ---- */
 
 TEST(a_file_gets_the_bytes) {
-  SCOPED(umem_dtor) umemFile file;
   serve(NULL, NULL);
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CONTEXT(umemFile, file, NULL, "w+");
   uintptr_t adr = umem_alloc(&file, object_size);
   assert_ok(umem_copy_to(&url, 0, &file, adr, object_size));
   assert_ok(umem_copy_to(&file, adr, &host, (uintptr_t)got, object_size));

@@ -140,9 +140,8 @@ EACH_PLACE(a_resize_moves_and_watches_the_old_place) {
 
 /* What is none is reported, and not read. */
 TEST(questions_are_for_its_kind) {
-  SCOPED(umem_dtor) umemLimit limit;
   umemDebugFigures figures = UMEM_DEBUG_FIGURES_INIT;
-  assert_ok(umemLimit_ctor(&limit, &host, 100));
+  CONTEXT(umemLimit, limit, &host, 100);
   assert_int_equal(umemDebug_check((umemDebug *)&limit), umemTypeError);
   expect_failure(&limit, umemTypeError, "umemDebug_check: this Limit is no umemDebug");
   assert_int_equal(umemDebug_get((umemDebug *)&limit, &figures), umemTypeError);

@@ -88,9 +88,8 @@ static char const *name_read_back(void) {
 }
 
 LOG_TEST(labels_stand_beside_the_names) {
-  SCOPED(umem_dtor) umemPool pool;
   char longest[UMEM_LABEL_SIZE];
-  assert_ok(umemPool_ctor(&pool, &host, NULL));
+  CONTEXT(umemPool, pool, &host, NULL);
   assert_ok(umem_set_label(&pool, "fields"));
   assert_ok(umemLog_ctor(&one, &pool, &options));
   assert_string_equal(name_read_back(), "Pool \"fields\" over Host");
