@@ -85,6 +85,11 @@ int run_cases(Fixture *set_up, Fixture *tear_down);
   SCOPED(umem_dtor) type name;                                                                     \
   assert_ok(type##_ctor(&name, ##__VA_ARGS__))
 
+/* Declares bytes, all 0, which are freed at the end of the block. */
+#define SCOPED_BYTES(type, name, nbytes)                                                           \
+  SCOPED(free_bytes) type *name = calloc(1, nbytes);                                               \
+  assert_non_null(name)
+
 static inline umemInfo info_of(void *ctx) {
   umemInfo info = UMEM_INFO_INIT;
   assert_ok(umem_get_info(ctx, &info));

@@ -92,11 +92,8 @@ SINGLE(more_than_is_left_is_refused) {
 }
 
 static bool is_zero(umemVirtual *ctx, uintptr_t adr, size_t nbytes) {
-  unsigned char *zeros = calloc(nbytes, 1);
-  assert_non_null(zeros);
-  bool zero = holds(ctx, adr, zeros, nbytes);
-  free(zeros);
-  return zero;
+  SCOPED_BYTES(unsigned char, zeros, nbytes);
+  return holds(ctx, adr, zeros, nbytes);
 }
 
 static void expect_zeros(umemVirtual *ctx, size_t nmemb, size_t size) {

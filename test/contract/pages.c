@@ -241,8 +241,7 @@ EACH_SIZE(others_keep_their_bytes) {
 static void expect_zeros(Range const *range, size_t first, size_t count) {
   umemVirtual *ctx = range->ctx;
   size_t const nbytes = count * range->page;
-  SCOPED(free_bytes) unsigned char *bytes = malloc(nbytes);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, nbytes);
   get(ctx, page(range, first), bytes, nbytes);
   assert_true(bytes[0] == 0 && !memcmp(bytes, bytes + 1, nbytes - 1));
 }

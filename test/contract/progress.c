@@ -50,8 +50,7 @@ typedef struct Blocks {
 } Blocks;
 
 static void fill_destination(Blocks *blocks) {
-  SCOPED(free_bytes) unsigned char *other = malloc(blocks->size);
-  assert_non_null(other);
+  SCOPED_BYTES(unsigned char, other, blocks->size);
   memset(other, 0xee, blocks->size);
   put(blocks->dst, blocks->to, other, blocks->size);
 }
@@ -88,8 +87,7 @@ static umemStatusType copy(Blocks *blocks) {
 
 /* The first nbytes of the destination are the source's, the others as before. */
 static void check_destination(Blocks *blocks, size_t nbytes) {
-  SCOPED(free_bytes) unsigned char *expected = malloc(blocks->size);
-  assert_non_null(expected);
+  SCOPED_BYTES(unsigned char, expected, blocks->size);
   memset(expected, 0xee, blocks->size);
   memcpy(expected, blocks->bytes, nbytes);
   assert_holds(blocks->dst, blocks->to, expected, blocks->size);

@@ -262,8 +262,7 @@ static void move_items(Section const *section, unsigned char *bytes, size_t from
   Section gather = *section, scatter = *section;
   size_t count = 1;
   for (int k = 0; k < section->rank; k++) count *= section->extents[k];
-  SCOPED(free_bytes) unsigned char *between = malloc(count * section->item_size);
-  assert_non_null(between);
+  SCOPED_BYTES(unsigned char, between, count * section->item_size);
   make_dense(section, gather.dst);
   make_dense(section, scatter.src);
   copy_items(&gather, bytes + from, between, 0);

@@ -294,8 +294,7 @@ PAIR_IF(many_threads_start_and_wait, umemConcurrent) {
 
 PAIR(follows_earlier_work_and_precedes_later_work) {
   Sides sides = open_sides(src->ctx, dst->ctx, 50000);
-  unsigned char *zeros = calloc(1, sides.nbytes);
-  assert_non_null(zeros);
+  SCOPED_BYTES(unsigned char, zeros, sides.nbytes);
   assert_ok(umem_set(sides.src, sides.from, 0, sides.nbytes));
   settle(sides.src, sides.src);
   umemTransfer *transfer = start(&sides, 0, sides.nbytes);
@@ -305,7 +304,6 @@ PAIR(follows_earlier_work_and_precedes_later_work) {
   memset(zeros, 9, 1000);
   settle(sides.src, sides.dst);
   assert_holds(sides.dst, sides.to, zeros, sides.nbytes);
-  free(zeros);
   close_sides(&sides);
 }
 

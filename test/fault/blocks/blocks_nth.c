@@ -176,8 +176,7 @@ static uint64_t sum_of(unsigned char const *bytes, size_t first, size_t number_o
 static unsigned char long_value(size_t row_number) { return (unsigned char)(row_number * 13 + 5); }
 
 static void open_long(Files *files) {
-  SCOPED(free_bytes) unsigned char *bytes = malloc((size_t)long_count * long_width);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, long_count *(size_t)long_width);
   for (size_t i = 0; i < long_count; i++) memset(bytes + i * long_width, long_value(i), long_width);
   temporary_name(files->from, sizeof files->from);
   assert_int_equal(umemHost_ctor(&files->host), umemOK);

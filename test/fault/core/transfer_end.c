@@ -165,8 +165,7 @@ static void write_old(char const *path) {
 
 /* Each byte of the block is an old or a new one, all others are old. */
 static void check_file(Killed const *killed) {
-  SCOPED(free_bytes) unsigned char *found = malloc(whole);
-  assert_non_null(found);
+  SCOPED_BYTES(unsigned char, found, whole);
   CONTEXT(umemHost, ram);
   umemVirtual *ctx = backend_open_at(killed->place, killed->path, "r+"); /* no lock is left */
   assert_non_null(ctx);

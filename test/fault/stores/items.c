@@ -173,8 +173,7 @@ TEST_CASE(transposes_without_mappings) {
   size_t const size = (size_t)edge * edge * sizeof(double);
   SCOPED(unlink_path) char path[256], other[256];
   Any from, to;
-  SCOPED(free_bytes) double *values = malloc(size);
-  assert_non_null(values);
+  SCOPED_BYTES(double, values, size);
   for (size_t i = 0; i < (size_t)edge * edge; i++) values[i] = (double)i;
   temporary_name(path, sizeof path);
   temporary_name(other, sizeof other);

@@ -27,4 +27,9 @@ static inline void end(void *ctx) {
   if (!umem_is_ok(ctx)) fail_msg("%s", umem_get_message(ctx));
 }
 
+/* CONTEXT, of one on which nothing fails that the test does not clear. */
+#define CLEAN_CONTEXT(type, name, ...)                                                             \
+  SCOPED(end) type name;                                                                           \
+  assert_ok(type##_ctor(&name, ##__VA_ARGS__))
+
 static inline size_t blocks_in(Fake *ctx) { return fake_store_blocks(ctx->store); }

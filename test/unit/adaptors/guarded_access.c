@@ -274,19 +274,16 @@ GUARDED_TEST(adaptors_over_it_protect_too) {
   assert_ok(umem_set(&stats, adr, 1, 100));
   umem_free(&stats, adr);
   end(&stats);
-  umemGuarded other; /* without pages, because those below are in use */
-  assert_ok(umemGuarded_ctor(&other, &guarded));
+  CLEAN_CONTEXT(umemGuarded, other, &guarded); /* without pages, because those below are in use */
   adr = umem_alloc(&other, 100);
   assert_ok(umemGuarded_protect(&other, adr, 100, umemGuardedClosed));
   assert_int_equal(umemGuarded_access(&other, adr), umemGuardedClosed);
   expect_access(adr, false, false);
   umem_free(&other, adr);
-  end(&other);
 }
 
 GUARDED_TEST(over_a_device_it_passes_on) {
-  SCOPED(end) umemGuarded over_device;
-  assert_ok(umemGuarded_ctor(&over_device, &fake));
+  CLEAN_CONTEXT(umemGuarded, over_device, &fake);
   uintptr_t adr = umem_alloc(&over_device, 100);
   assert_int_equal(blocks_in(&fake), 1);
   assert_ok(umemGuarded_protect(&over_device, adr, 100, umemGuardedClosed));

@@ -1,10 +1,8 @@
 /* limit.c - umem/limit.h. */
 #include "adaptor_help.h"
 
-static umemLimit limit; /* of the test */
-
 TEST(counts_what_was_asked_for) {
-  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
+  CLEAN_CONTEXT(umemLimit, limit, &fake, 1000);
   assert_int_equal(umemLimit_used(&limit), 0);
   uintptr_t one = umem_alloc(&limit, 100), other = umem_calloc(&limit, 10, 20);
   uintptr_t aligned = umem_aligned_alloc(&limit, 4096, 50), least = umem_alloc(&limit, 0);
@@ -18,11 +16,10 @@ TEST(counts_what_was_asked_for) {
   FREE(&limit, one, least, other);
   assert_int_equal(umemLimit_used(&limit), 0);
   assert_int_equal(blocks_in(&fake), 0);
-  end(&limit);
 }
 
 TEST(refuses_what_is_beyond) {
-  assert_ok(umemLimit_ctor(&limit, &offsets, 1000));
+  CLEAN_CONTEXT(umemLimit, limit, &offsets, 1000);
   uintptr_t adr = umem_alloc(&limit, 900);
   expect_no_block(
       &limit, umem_alloc(&limit, 101), umemMemoryError,
@@ -41,13 +38,12 @@ TEST(refuses_what_is_beyond) {
   expect_no_block(&limit, umem_alloc(&limit, 1), umemMemoryError, "1000 of the 1000");
   umem_free(&limit, adr);
   umem_free(&limit, umem_alloc(&limit, 1000));
-  end(&limit);
 }
 
 /* What fails further down leaves no trace in the figure. */
 TEST(a_failed_call_changes_nothing) {
   size_t const huge = SIZE_MAX / 2;
-  assert_ok(umemLimit_ctor(&limit, &fake, SIZE_MAX));
+  CLEAN_CONTEXT(umemLimit, limit, &fake, SIZE_MAX);
   uintptr_t adr = umem_alloc(&limit, 100);
   assert_true(umem_alloc(&limit, huge) == 0);
   expect_both(&limit, &fake, umemMemoryError, "no room for");
@@ -64,7 +60,6 @@ TEST(a_failed_call_changes_nothing) {
   FREE(&limit, adr, adr);
   expect_both(&limit, &fake, umemValueError, "is not a live block");
   assert_int_equal(umemLimit_used(&limit), 0);
-  end(&limit);
 }
 
 /* A free that upstream refuses, of a block that is live. */
@@ -76,7 +71,7 @@ TEST(a_refused_free_keeps_the_block) {
   struct umemVtbl const *methods = fake.super.vptr;
   struct umemVtbl stubborn = *methods;
   stubborn.free = refuse_free;
-  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
+  CLEAN_CONTEXT(umemLimit, limit, &fake, 1000);
   uintptr_t adr = umem_alloc(&limit, 100);
   fake.super.vptr = &stubborn;
   umem_free(&limit, adr);
@@ -85,11 +80,11 @@ TEST(a_refused_free_keeps_the_block) {
   assert_int_equal(umemLimit_used(&limit), 100);
   umem_free(&limit, adr);
   assert_int_equal(umemLimit_used(&limit), 0);
-  end(&limit);
 }
 
 /* Blocks that came from upstream, and blocks that went there. */
 TEST(knows_its_own_blocks_only) {
+  umemLimit limit;
   assert_ok(umemLimit_ctor(&limit, &host, 1000));
   uintptr_t foreign = umem_alloc(&host, 5000);
   foreign = umem_realloc(&limit, foreign, 5000, 6000);
@@ -116,10 +111,9 @@ TEST(knows_its_own_blocks_only) {
 }
 
 TEST(info_has_the_lesser) {
-  umemLimit wide;
   umemInfo info = UMEM_INFO_INIT, below = UMEM_INFO_INIT;
-  assert_ok(umemLimit_ctor(&limit, &fake, 1000));
-  assert_ok(umemLimit_ctor(&wide, &fake, SIZE_MAX));
+  CLEAN_CONTEXT(umemLimit, limit, &fake, 1000);
+  CLEAN_CONTEXT(umemLimit, wide, &fake, SIZE_MAX);
   uintptr_t adr = umem_alloc(&limit, 300);
   assert_ok(umem_get_info(&limit, &info));
   assert_int_equal(info.capacity, 1000);
@@ -130,8 +124,6 @@ TEST(info_has_the_lesser) {
   assert_int_equal(info.capacity, below.capacity);
   assert_int_equal(info.available, below.available);
   umem_free(&limit, adr);
-  end(&wide);
-  end(&limit);
 }
 
 /* Many more than any table begins with. */
@@ -139,14 +131,13 @@ TEST(remembers_many_blocks) {
   enum { count = 50000 };
   static uintptr_t adr[count];
   size_t total = 0;
-  assert_ok(umemLimit_ctor(&limit, &host, SIZE_MAX));
+  CLEAN_CONTEXT(umemLimit, limit, &host, SIZE_MAX);
   for (size_t i = 0; i < count; i++, total += i) adr[i] = umem_alloc(&limit, i + 1);
   assert_int_equal(umemLimit_used(&limit), total);
   for (size_t i = 0; i < count; i += 2) umem_free(&limit, adr[i]), total -= i + 1;
   assert_int_equal(umemLimit_used(&limit), total);
   for (size_t i = 1; i < count; i += 2) umem_free(&limit, adr[i]);
   assert_int_equal(umemLimit_used(&limit), 0);
-  end(&limit);
 }
 
 /* ---- threads ---- */

@@ -135,9 +135,8 @@ TEST(attempts_nest) {
 }
 
 TEST(other_failures_are_told_at_once) {
-  SCOPED(end) umemFile file;
   char const path[] = "/proc/self/exe";
-  assert_ok(umemFile_ctor(&file, path, "r"));
+  CLEAN_CONTEXT(umemFile, file, path, "r");
   open_with(&file, 0);
   assert_true(umem_realloc(&retry, 4096, 10, 20) == UINTPTR_MAX); /* no block */
   assert_int_equal(cache.calls, 0);

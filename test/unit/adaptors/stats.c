@@ -1,8 +1,6 @@
 /* stats.c - umem/stats.h. */
 #include "adaptor_help.h"
 
-static umemStats stats; /* of the test */
-
 static umemStatsFigures figures_of(umemStats *ctx) {
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_get(ctx, &figures));
@@ -23,7 +21,7 @@ static umemStatsFigures figures_of(umemStats *ctx) {
   } while (0)
 
 TEST(counts_every_form_of_allocation) {
-  assert_ok(umemStats_ctor(&stats, &offsets));
+  CLEAN_CONTEXT(umemStats, stats, &offsets);
   assert_figures(figures_of(&stats), 0, 0, 0, 0, 0, 0);
   uintptr_t one = umem_alloc(&stats, 100);
   assert_figures(figures_of(&stats), 100, 100, 100, 1, 1, 1);
@@ -38,15 +36,13 @@ TEST(counts_every_form_of_allocation) {
   other = umem_realloc(&stats, other, 1000, 30);
   assert_figures(figures_of(&stats), 80, 1050, 1380, 2, 3, 5);
   umem_aligned_free(&stats, aligned);
-  umem_free(&stats, other);
-  umem_free(&stats, umem_null(&stats));
+  FREE(&stats, other, umem_null(&stats));
   assert_figures(figures_of(&stats), 0, 1050, 1380, 0, 3, 5);
-  end(&stats);
 }
 
 TEST(failures_count_nothing) {
   size_t const huge = SIZE_MAX / 2;
-  assert_ok(umemStats_ctor(&stats, &fake));
+  CLEAN_CONTEXT(umemStats, stats, &fake);
   uintptr_t adr = umem_alloc(&stats, 100);
   assert_true(umem_alloc(&stats, huge) == 0);
   assert_true(umem_calloc(&stats, huge, 1) == 0);
@@ -59,7 +55,6 @@ TEST(failures_count_nothing) {
   FREE(&stats, adr, adr);
   expect_both(&stats, &fake, umemValueError, "is not a live block");
   assert_figures(figures_of(&stats), 0, 100, 100, 0, 1, 1);
-  end(&stats);
 }
 
 static umemStats meeting;
@@ -73,8 +68,7 @@ static void free_meets_another(umemVirtual *ctx, uintptr_t adr) {
 }
 
 TEST(an_address_that_comes_back_at_once_is_another_block) {
-  SCOPED(end) umemFile file;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CLEAN_CONTEXT(umemFile, file, NULL, "w+");
   file_methods = file.super.vptr;
   struct umemVtbl meets = *file_methods;
   meets.free = free_meets_another;
@@ -90,7 +84,7 @@ TEST(an_address_that_comes_back_at_once_is_another_block) {
 
 TEST(scopes_nest) {
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
-  assert_ok(umemStats_ctor(&stats, &host));
+  CLEAN_CONTEXT(umemStats, stats, &host);
   uintptr_t before = umem_alloc(&stats, 1000);
   assert_ok(umemStats_push(&stats));
   uintptr_t outer = umem_alloc(&stats, 10);
@@ -110,12 +104,11 @@ TEST(scopes_nest) {
   expect_failure(&stats, umemValueError, "umemStats_pop: no scope is open");
   assert_ok(umemStats_push(&stats)); /* is released with the context */
   assert_ok(umemStats_push(&stats));
-  end(&stats);
 }
 
 TEST(reset_forgets_the_past) {
   umemStatsFigures scope = UMEM_STATS_FIGURES_INIT;
-  assert_ok(umemStats_ctor(&stats, &host));
+  CLEAN_CONTEXT(umemStats, stats, &host);
   uintptr_t kept = umem_alloc(&stats, 30), before = umem_alloc(&stats, 70);
   assert_ok(umemStats_push(&stats));
   umem_free(&stats, umem_alloc(&stats, 400));
@@ -127,7 +120,6 @@ TEST(reset_forgets_the_past) {
   assert_figures(scope, -70, 0, 5, -1, 0, 1);
   assert_figures(figures_of(&stats), 30, 35, 5, 1, 2, 1);
   umem_free(&stats, kept);
-  end(&stats);
 }
 
 TEST(structs_may_be_older_or_newer) {
@@ -136,7 +128,7 @@ TEST(structs_may_be_older_or_newer) {
     umemStatsFigures figures;
     unsigned char later[32];
   } longer;
-  assert_ok(umemStats_ctor(&stats, &host));
+  CLEAN_CONTEXT(umemStats, stats, &host);
   uintptr_t adr = umem_alloc(&stats, 100);
   memset(&figures, 0xAA, sizeof figures);
   figures.size = offsetof(umemStatsFigures, total_bytes);
@@ -156,10 +148,10 @@ TEST(structs_may_be_older_or_newer) {
   expect_status(&stats, umemStats_pop(&stats, &figures), umemValueError, "figures->size is 3");
   assert_ok(umemStats_pop(&stats, NULL)); /* was still open */
   umem_free(&stats, adr);
-  end(&stats);
 }
 
 TEST(an_ended_context_tells_nothing) {
+  umemStats stats;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   assert_ok(umemStats_ctor(&stats, &host));
   end(&stats);
@@ -203,6 +195,7 @@ TEST(threads_are_counted_together) {
 }
 
 TEST(figures_carry_the_label) {
+  umemStats stats;
   umemPool pool;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemPoolStats of_pool = UMEM_POOL_STATS_INIT;

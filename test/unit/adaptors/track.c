@@ -1,8 +1,6 @@
 /* track.c - umem/track.h. */
 #include "adaptor_help.h"
 
-static umemTrack track; /* of the test */
-
 static umemTrackBlock block_at(umemTrack *ctx, uintptr_t adr) {
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
   assert_true(umemTrack_find(ctx, adr, &block));
@@ -14,7 +12,7 @@ static umemTrackBlock block_at(umemTrack *ctx, uintptr_t adr) {
 
 TEST(knows_the_block_of_inner_addresses) {
   size_t nbytes;
-  assert_ok(umemTrack_ctor(&track, &offsets, NULL));
+  CLEAN_CONTEXT(umemTrack, track, &offsets, NULL);
   uintptr_t one = umem_alloc(&track, 100), other = umem_calloc(&track, 10, 30);
   uintptr_t aligned = umem_aligned_alloc(&track, 4096, 50);
   assert_int_equal(one, 0); /* a good address where addresses are offsets */
@@ -42,13 +40,12 @@ TEST(knows_the_block_of_inner_addresses) {
   assert_int_equal(umemTrack_count(&track, &nbytes), 0);
   assert_int_equal(nbytes, 0);
   assert_true(umem_is_ok(&track) && umem_thread_status() == umemOK);
-  end(&track);
 }
 
 TEST(walks_in_order_of_address) {
   enum { count = 1000 };
   static uintptr_t adr[count];
-  assert_ok(umemTrack_ctor(&track, &host, NULL));
+  CLEAN_CONTEXT(umemTrack, track, &host, NULL);
   for (size_t i = 0; i < count; i++) adr[i] = umem_alloc(&track, i + 1);
   for (size_t i = 0; i < count; i += 3) umem_free(&track, adr[i]), adr[i] = 0;
   umemTrackBlock block = UMEM_TRACK_BLOCK_INIT;
@@ -62,7 +59,6 @@ TEST(walks_in_order_of_address) {
   }
   assert_int_equal(seen, count - (count + 2) / 3);
   for (size_t i = 0; i < count; i++) assert_true(adr[i] == 0);
-  end(&track);
 }
 
 TEST(the_process_knows_who_owns_an_address) {
@@ -101,7 +97,7 @@ TEST(the_process_knows_who_owns_an_address) {
 
 /* Over libc, which would crash. */
 TEST(wrong_frees_reach_nobody) {
-  assert_ok(umemTrack_ctor(&track, &host, NULL));
+  CLEAN_CONTEXT(umemTrack, track, &host, NULL);
   uintptr_t adr = umem_alloc(&track, 100), aligned = umem_aligned_alloc(&track, 64, 100);
   char words[100];
   snprintf(words, sizeof words, "is 1 bytes inside the block of 100 bytes at 0x%jx",
@@ -129,7 +125,6 @@ TEST(wrong_frees_reach_nobody) {
   umem_aligned_free(&track, aligned);
   expect_failure(&track, umemValueError, "is free already");
   assert_true(umem_is_ok(&host));
-  end(&track);
 }
 
 TEST(failures_change_nothing) {
@@ -140,7 +135,7 @@ TEST(failures_change_nothing) {
   stubborn.free = NULL; /* answers umemNotImplementedError */
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
   options.frames = 4; /* which must not be left behind either */
-  assert_ok(umemTrack_ctor(&track, &fake, &options));
+  CLEAN_CONTEXT(umemTrack, track, &fake, &options);
   uintptr_t adr = umem_alloc(&track, 100);
   for (int i = 0; i < 100; i++) { /* more than any reserve */
     assert_true(umem_alloc(&track, huge) == 0);
@@ -158,15 +153,13 @@ TEST(failures_change_nothing) {
   assert_true(block_at(&track, adr + 5).number == 1);
   umem_free(&track, adr);
   assert_int_equal(blocks_in(&fake), 0);
-  end(&track);
 }
 
 /* What came from upstream is not ours; what went there behind our back makes way. */
 TEST(other_blocks_make_way) {
-  SCOPED(end) umemFile file;
   size_t nbytes;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
-  assert_ok(umemTrack_ctor(&track, &file, NULL));
+  CLEAN_CONTEXT(umemFile, file, NULL, "w+");
+  CLEAN_CONTEXT(umemTrack, track, &file, NULL);
   assert_true(umem_alloc(&track, 1000) == 0);
   assert_true(umem_alloc(&track, 50) == 1008);
   FREE(&file, 0, 1008);
@@ -183,7 +176,6 @@ TEST(other_blocks_make_way) {
   assert_int_equal(umemTrack_count(&track, &nbytes), 2);
   assert_int_equal(nbytes, 5010);
   FREE(&track, over, low);
-  end(&track);
 }
 
 /* ---- what happens while upstream is at work ---- */
@@ -210,8 +202,7 @@ static void free_meets_others(umemVirtual *ctx, uintptr_t adr) {
 }
 
 TEST(an_address_that_comes_back_at_once_is_another_block) {
-  SCOPED(end) umemFile file;
-  assert_ok(umemFile_ctor(&file, NULL, "w+"));
+  CLEAN_CONTEXT(umemFile, file, NULL, "w+");
   file_methods = file.super.vptr;
   struct umemVtbl meets = *file_methods;
   meets.free = meets.aligned_free = free_meets_others;
@@ -237,6 +228,7 @@ __attribute__((noinline)) uintptr_t allocate_here(void *ctx, size_t nbytes) {
 }
 
 TEST(leaks_are_a_failure_at_the_end) {
+  umemTrack track;
   char words[200];
   assert_ok(umemTrack_ctor(&track, &fake, NULL));
   uintptr_t gone = umem_alloc(&track, 5), one = umem_alloc(&track, 100);
@@ -260,6 +252,7 @@ TEST(leaks_are_a_failure_at_the_end) {
 }
 
 TEST(call_sites_are_kept_when_asked_for) {
+  umemTrack track;
   umemTrackOptions options = {.size = sizeof options, .frames = 12};
   assert_ok(umemTrack_ctor(&track, &host, &options));
   uintptr_t adr = allocate_here(&track, 100);
@@ -291,6 +284,7 @@ static bool returns_into(void const *at, uintptr_t function) {
 
 /* umem's own do not count, however many layers there are: one frame shows who has called. */
 TEST(call_sites_are_the_programs) {
+  umemTrack track;
   enum { layer_count = 12 };
   umemStats layers[layer_count];
   umemTrackOptions options = UMEM_TRACK_OPTIONS_INIT;
@@ -314,6 +308,7 @@ TEST(call_sites_are_the_programs) {
 
 /* Long sites are cut, and the rest of the message is still there. */
 TEST(deep_call_sites_fit_the_message) {
+  umemTrack track;
   umemTrackOptions options = {.size = sizeof options, .frames = UMEM_TRACK_FRAMES};
   assert_ok(umemTrack_ctor(&track, &host, &options));
   uintptr_t adr[20];
@@ -325,6 +320,7 @@ TEST(deep_call_sites_fit_the_message) {
 }
 
 TEST(options_are_checked) {
+  umemTrack track;
   umemTrackOptions options = {.size = sizeof options, .frames = UMEM_TRACK_FRAMES + 1};
   assert_int_equal(umemTrack_ctor(&track, &fake, &options), umemValueError);
   expect_failure(&track, umemValueError, "33 frames are more than 32");
@@ -337,6 +333,7 @@ TEST(options_are_checked) {
 }
 
 TEST(structs_may_be_older) {
+  umemTrack track;
   umemTrackBlock block;
   assert_ok(umemTrack_ctor(&track, &host, NULL));
   uintptr_t adr = umem_alloc(&track, 100);

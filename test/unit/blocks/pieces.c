@@ -151,8 +151,7 @@ TEST(from_a_file) {
 
 /* Rows of a wider array: no run, and so no pieces. */
 TEST(from_rows_with_gaps) {
-  SCOPED(free_bytes) unsigned char *wide = calloc(2, nbytes);
-  assert_non_null(wide);
+  SCOPED_BYTES(unsigned char, wide, 2 * nbytes);
   for (size_t i = 0; i < count; i++) memcpy(wide + 2 * i * row, array + i * row, row);
   umemBlocksOptions options = options_for(&gpu.host, (uintptr_t)wide, &gpu.async);
   options.source.stride = 2 * row;

@@ -14,8 +14,7 @@ enum { n = 100000, last = umemAdviceAccessedBy };
 static void fill(void *ctx, uintptr_t adr) { assert_ok(umem_set(ctx, adr, 7, n)); }
 
 static void expect_filled(void *ctx, uintptr_t adr) {
-  SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, n);
   CONTEXT(umemHost, ram);
   assert_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   assert_ok(umem_synchronize(ctx));

@@ -397,8 +397,7 @@ TEST(contexts_that_know_their_like_are_one_memory) {
                           {&host, (uintptr_t)memory, &twin, 149, 10}};
   assert_int_equal(umem_copy_many(items, 2, NULL), umemValueError);
   assert_non_null(strstr(umem_thread_message(), "item 1: its target has bytes of the target of"));
-  umem_clear_status(&twin);
-  umem_thread_clear();
+  FORGET(&twin);
   items[1].dst_adr++;
   assert_int_equal(umem_copy_many(items, 2, NULL), umemOK);
   umem_dtor(&twin);

@@ -260,8 +260,7 @@ SLOW_TEST(a_list_that_fails_names_the_item) {
                 "umem_start_many: item 1: it is broken");
   assert_ok(umemTransfer_progress(transfer, &copied, NULL));
   assert_true(copied == small);
-  umem_dtor(&slow);
-  umem_dtor(&slow.host);
+  DESTRUCT(&slow, &slow.host);
   memset(&slow, 0xee, sizeof slow);
   umem_thread_clear();
   expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "item 1: it is broken");
@@ -293,8 +292,7 @@ SLOW_TEST(a_list_is_cancelled) {
   assert_ok(umemTransfer_release(waits));
   umemStatusType status = umemTransfer_wait(begun);
   assert_true(status == umemOK ? done[1] == 7 : status == umemCancelledError);
-  umem_thread_clear();
-  umem_clear_status(&ram);
+  FORGET(&ram);
 }
 
 /* ---- cancelling ---- */
@@ -317,8 +315,7 @@ TEST(a_long_transfer_says_how_far_it_is_and_ends_soon) {
     assert_ok(umemTransfer_progress(transfer, &done, NULL));
     assert_memory_equal(found, bytes, (size_t)done);
     assert_true(stopped ? done > 0 && done < large : done == large);
-    umem_clear_status(&ram);
-    umem_thread_clear();
+    FORGET(&ram);
     assert_ok(umemTransfer_release(transfer));
   }
   assert_true(stopped);

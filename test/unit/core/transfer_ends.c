@@ -39,8 +39,7 @@ SLOW_TEST(a_failure_outlives_its_context) {
   slow.fails = true;
   umemTransfer *transfer = start_slow(small);
   while (!umemTransfer_poll(transfer)) usleep(100);
-  umem_dtor(&slow);
-  umem_dtor(&slow.host);
+  DESTRUCT(&slow, &slow.host);
   memset(&slow, 0xee, sizeof slow);
   expect_status(NULL, umemTransfer_wait(transfer), umemIOError, "it is broken");
   assert_ok(umemTransfer_release(transfer));

@@ -176,8 +176,7 @@ static void expect_one_failure(umemStatusType type, char const *text) {
   assert_ok(umemTransfer_progress(transfers[1], &done, &total));
   assert_true(done <= 2 * asked && total == most - 12345);
   assert_memory_equal(target_of(1), bytes[1], done);
-  umem_thread_clear();
-  umem_clear_status(&to);
+  FORGET(&to);
   assert_ok(umemTransfer_release(transfers[1])); /* it was returned */
   expect_arrived(0, transfers[0], most);
   expect_arrived(2, transfers[2], most - 2 * 12345);
@@ -221,9 +220,7 @@ TEST(a_failure_is_that_of_the_adaptor_too) {
   assert_int_equal(umemTransfer_wait(transfer), umemIOError);
   assert_int_equal(umem_get_status(&limit), umemIOError);
   assert_int_equal(umem_get_status(&to), umemIOError);
-  umem_thread_clear();
-  umem_clear_status(&limit);
-  umem_clear_status(&to);
+  FORGET(&limit, &to);
   assert_ok(umemTransfer_release(transfer));
 }
 
@@ -460,8 +457,7 @@ TEST(threads_share_a_handle) {
     for (unsigned k = 0; k < users; k++) user[k] = (User){.transfer = transfer, .k = k};
     run_at_once(users, use_handle, user, sizeof *user);
     umemTransfer_release(transfer);
-    umem_clear_status(&to);
-    umem_thread_clear();
+    FORGET(&to);
   }
 }
 

@@ -26,8 +26,7 @@ static inline void set_up(void **state UNUSED) {
 
 static inline void tear_down(void **state UNUSED) {
   umem_free(&ram, source);
-  umem_dtor(&file);
-  umem_dtor(&ram);
+  DESTRUCT(&file, &ram);
   umem_set_threads(0);
   assert_ok(umem_thread_status());
 }
@@ -47,8 +46,7 @@ static inline void release(umemTransfer *const *transfer) {
 }
 
 static inline void expect_written(size_t nbytes) {
-  SCOPED(free_bytes) unsigned char *found = malloc(nbytes);
-  assert_non_null(found);
+  SCOPED_BYTES(unsigned char, found, nbytes);
   assert_ok(umem_copy_to(&file, target, &ram, (uintptr_t)found, nbytes));
   assert_memory_equal(found, bytes, nbytes);
 }
@@ -101,8 +99,7 @@ static inline void begin_slow(void **state) {
 }
 
 static inline void end_slow(void **state) {
-  umem_dtor(&slow);
-  umem_dtor(&slow.host);
+  DESTRUCT(&slow, &slow.host);
   tear_down(state);
 }
 

@@ -101,8 +101,7 @@ static inline UNWATCHED bool is_filled(unsigned char const *bytes, size_t nbytes
 /* Fills n bytes of a block, from memory that is gone on return. */
 static inline void put_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) {
   umemHost ram;
-  SCOPED(free_bytes) unsigned char *bytes = malloc(n);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, n);
   fill(bytes, n, seed);
   expect_ok(umemHost_ctor(&ram));
   expect_ok(umem_copy_from(ctx, adr, &ram, (uintptr_t)bytes, n));
@@ -112,8 +111,7 @@ static inline void put_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) 
 
 /* Whether n bytes of a block are as put_bytes has left them, when what is queued is done. */
 static inline bool has_bytes(void *ctx, uintptr_t adr, size_t n, unsigned seed) {
-  SCOPED(free_bytes) unsigned char *bytes = calloc(n, 1);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, n);
   CONTEXT(umemHost, ram);
   expect_ok(umem_copy_to(ctx, adr, &ram, (uintptr_t)bytes, n));
   expect_ok(umem_synchronize(ctx));

@@ -184,8 +184,7 @@ CUDA_TEST(parts_follow_each_other) {
   ptrdiff_t const gaps[] = {65}, none[] = {64};
   umemLayout in = {sizeof in, 64, 1, extents, none, gaps};
   umemLayout out = {sizeof out, 64, 1, extents, gaps, none};
-  SCOPED(free_bytes) unsigned char *bytes = malloc((size_t)count * 64);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, (size_t)count * 64);
   begin(anAsync);
   uintptr_t adr = block_of(ctx, (size_t)count * 65);
   fill(bytes, (size_t)count * 64, 4);

@@ -11,8 +11,7 @@
 static bool try_nth(unsigned long nth, int error, umemCudaDirection kind) {
   size_t nbytes = (kind == umemCudaToDevice ? umemStagingToDevice : umemStagingToHost) + 5;
   size_t room = nbytes + 2 * margin;
-  unsigned char *host = malloc(room);
-  assert_non_null(host);
+  SCOPED_BYTES(unsigned char, host, room);
   Block block = block_make(nbytes);
   bool out = kind == umemCudaToDevice;
   memset(host, 9, room);
@@ -36,7 +35,6 @@ static bool try_nth(unsigned long nth, int error, umemCudaDirection kind) {
     assert_true(is_filled(to, nbytes, 1) && is_all(to + nbytes, room - nbytes, out ? 7 : 9));
   assert_int_equal(rt->last_error(), 0);
   block_release(&block);
-  free(host);
   return over;
 }
 
@@ -99,8 +97,7 @@ BENCH_TEST(channels_that_failed_are_not_used_again) {
 BENCH_TEST(no_chunk_is_in_use_after_a_failure) {
   size_t nbytes = 2 * from;
   Block block = block_make(nbytes);
-  unsigned char *host = malloc(nbytes);
-  assert_non_null(host);
+  SCOPED_BYTES(unsigned char, host, nbytes);
   fill(host, nbytes, 4);
   memset(block.bytes, 7, nbytes + 2 * margin);
   block_poke(&block);
@@ -109,7 +106,6 @@ BENCH_TEST(no_chunk_is_in_use_after_a_failure) {
   expect_staging_failure(umemValueError);
   block_peek(&block);
   assert_true(is_filled(block.bytes, nbytes, 4));
-  free(host);
   block_release(&block);
 }
 

@@ -130,8 +130,7 @@ static inline void there_and_back(Bench *one, size_t nbytes, size_t host_offset,
   umemCudaScope scope; /* that of another bench may be the innermost */
   assert_true(umemCudaScope_enter(&scope, &one->ctx.super, one->state.gpu));
   size_t room = nbytes + 2 * margin;
-  unsigned char *host = malloc(room);
-  assert_non_null(host);
+  SCOPED_BYTES(unsigned char, host, room);
   Block block = block_make(nbytes);
   memset(block.bytes, 7, room);
   block_poke(&block);
@@ -149,7 +148,6 @@ static inline void there_and_back(Bench *one, size_t nbytes, size_t host_offset,
   assert_true(only(host, room, device_offset, nbytes, seed, 9));
   assert_int_equal(umem_get_status(&one->ctx), umemOK);
   block_release(&block);
-  free(host);
   umemCudaScope_leave(&scope);
 }
 

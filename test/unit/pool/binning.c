@@ -155,8 +155,7 @@ static void refuse_free(umemVirtual *self, uintptr_t adr) {
 }
 
 TEST(a_refused_free_keeps_the_block) {
-  SCOPED(end) umemHost stubborn;
-  assert_ok(umemHost_ctor(&stubborn));
+  CLEAN_CONTEXT(umemHost, stubborn);
   struct umemVtbl const *methods = stubborn.super.vptr;
   struct umemVtbl refusing = *methods;
   umemBin const bin = {100, &stubborn};

@@ -127,9 +127,8 @@ FIXED_TEST(aligned_blocks_are_blocks) {
 }
 
 FIXED_TEST(wrong_frees_are_refused) {
-  SCOPED(end) umemFixed sibling;
   assert_ok(umemFixed_ctor(&fixed, &offsets, 64, NULL));
-  assert_ok(umemFixed_ctor(&sibling, &offsets, 64, NULL));
+  CLEAN_CONTEXT(umemFixed, sibling, &offsets, 64, NULL);
   uintptr_t adr = umem_alloc(&fixed, 64), foreign = umem_alloc(&sibling, 64);
   uintptr_t bare = umem_alloc(&offsets, 64);
   expect_refused_free(&fixed, adr + 1);
@@ -210,10 +209,9 @@ FIXED_TEST(takes_initial_bytes_and_no_more_than_the_maximum) {
 
 /* What the upstream says; then all goes on. */
 FIXED_TEST(upstream_runs_out) {
-  SCOPED(end) umemLimit limit;
   umemFixedOptions options = {sizeof options, 64, 0, 1024, 0};
   uintptr_t adr[16] = {0}, count = 0;
-  assert_ok(umemLimit_ctor(&limit, &offsets, 1024 + 3 * 128));
+  CLEAN_CONTEXT(umemLimit, limit, &offsets, 1024 + 3 * 128);
   assert_ok(umemFixed_ctor(&fixed, &limit, 128, &options));
   while (umem_is_ok(&fixed) && count < 16) adr[count++] = umem_alloc(&fixed, 1);
   expect_both(&fixed, &limit, umemMemoryError,

@@ -78,14 +78,12 @@ COUNTED_TEST(small_blocks_of_pinned_ram_share_chunks) {
   enum { size = 10000, class_size = 10240, whole_units = 12288 };
   uintptr_t spans[2] = {new_block(&pool, size), new_block(&pool, size)};
   assert_int_equal(spans[1] - spans[0], class_size);
-  umem_free(&pool, spans[0]);
-  umem_free(&pool, spans[1]);
+  FREE(&pool, spans[0], spans[1]);
   assert_ok(umem_trim(&pool, 0));
   counted.super.capabilities |= umemDeviceAccessible;
   uintptr_t units[2] = {new_block(&pool, size), new_block(&pool, size)};
   assert_int_equal(units[1] - units[0], whole_units);
-  umem_free(&pool, units[0]);
-  umem_free(&pool, units[1]);
+  FREE(&pool, units[0], units[1]);
   run_row(256, 8, 1000, 1.4, 0.1);
 }
 

@@ -193,8 +193,7 @@ static void operate(Model *model) {
 }
 
 static void run(char const *row, uint64_t seed, uint64_t count) {
-  SCOPED(free_bytes) Model *model = calloc(1, sizeof *model);
-  assert_non_null(model);
+  SCOPED_BYTES(Model, model, sizeof *model);
   Backend const *backend = backend_by_name(row);
   model->upstream = backend_open(backend);
   assert_non_null(model->upstream);

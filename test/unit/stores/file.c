@@ -75,8 +75,7 @@ TEST(a_file_for_writing_only_is_not_read) {
   assert_int_equal(alloc(&any, 10), 0);
   umemStatusType expected = kind == kindFile ? umemNotSupportedError : umemOK;
   assert_int_equal(get(&any, 0, bytes, 10), expected);
-  umem_clear_status(&any);
-  umem_thread_clear();
+  FORGET(&any);
 }
 
 TEST(w_empties_and_the_others_keep) {

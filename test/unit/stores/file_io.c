@@ -176,8 +176,7 @@ TEST(a_reader_keeps_refusing_what_was_cut) {
 static size_t const long_size = 40 * MiB + 13; /* read by several threads */
 
 TEST(long_reads_are_whole) {
-  SCOPED(free_bytes) unsigned char *bytes = malloc(long_size + 1);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, long_size + 1);
   for (size_t i = 0; i < long_size; i++) bytes[i] = pattern(i);
   open_any(&any, "w+");
   assert_int_equal(alloc(&any, long_size), 0);
@@ -195,8 +194,7 @@ TEST(long_reads_are_whole) {
 }
 
 TEST(the_last_part_of_a_long_read_fails_too) {
-  SCOPED(free_bytes) char *bytes = malloc(long_size);
-  assert_non_null(bytes);
+  SCOPED_BYTES(char, bytes, long_size);
   make_file(10);
   assert_int_equal(truncate(path, (off_t)long_size - 1), 0);
   open_any(&any, "r");

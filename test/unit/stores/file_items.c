@@ -342,8 +342,7 @@ TEST(a_child_copies_items_too) {
 TEST(far_items_bring_their_pages_alone) {
   Items const all[] = {
       {8, 16, 1 * MiB}, {8, 256, 64 * KiB}, {5000, 64, 256 * KiB}, {20000, 255, 64 * KiB}};
-  SCOPED(free_bytes) unsigned char *bytes = calloc(255, 20000);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, 255 * 20000);
   make_file(far_size);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
     if (!make_cold(far_size)) {
@@ -423,11 +422,9 @@ TEST(far_items_are_written_alone) {
   open_any(&any, "w+");
   uint64_t block = alloc(&any, far_size);
   assert_true(block == 0);
-  unsigned char *all = malloc(far_size);
-  assert_non_null(all);
+  SCOPED_BYTES(unsigned char, all, far_size);
   for (size_t i = 0; i < far_size; i++) all[i] = pattern(i);
   put(&any, block, all, far_size);
-  free(all);
   bool cold = make_cold(far_size);
   assert_int_equal(scatter(&any, 100, bytes, items), umemOK);
   if (cold && kind == kindFile) assert_true(cached_pages(far_size) <= 2 * items.count + 16);
@@ -455,8 +452,7 @@ TEST(cached_far_items_need_no_calls) {
                    {{8, 8, 2 * MiB}, 8},
                    {{8, 31, 256 * KiB}, 31},
                    {{20000, 64, 256 * KiB}, 64}};
-  SCOPED(free_bytes) unsigned char *bytes = calloc(64, 20000);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, 64 * 20000);
   make_file(far_size + MiB);
   open_any(&any, "r");
   set_takes_ram(false);
@@ -501,8 +497,7 @@ TEST(transposes_more_than_a_window) {
   ptrdiff_t const across[] = {8, 8 * n};
   umemLayout const layout = {sizeof layout, 8, 2, extents, across, NULL};
   SCOPED(close_any) Any from, to;
-  SCOPED(free_bytes) double *values = malloc(size);
-  assert_non_null(values);
+  SCOPED_BYTES(double, values, size);
   for (size_t i = 0; i < (size_t)n * n; i++) values[i] = (double)i;
   open_any(&from, "w+");
   path[strlen(path) - 1] = 'm';

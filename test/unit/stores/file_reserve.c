@@ -89,8 +89,7 @@ TEST(options_are_checked) {
 /* ---- calloc ---- */
 
 static void expect_zeros(Any *ctx, uint64_t offset, size_t size) {
-  SCOPED(free_bytes) unsigned char *bytes = malloc(size);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, size);
   memset(bytes, 1, size);
   assert_int_equal(get(ctx, offset, bytes, size), umemOK);
   for (size_t i = 0; i < size; i++)

@@ -47,8 +47,7 @@ static size_t longest_write(Kind of) { return of == kindMMap ? 2 * MiB : MiB / 2
 
 /* Calls end where a page does, so that the pages are not shorter than they may be. */
 TEST(long_writes_come_in_pages) {
-  SCOPED(free_bytes) char *bytes = malloc(4 * MiB);
-  assert_non_null(bytes);
+  SCOPED_BYTES(char, bytes, 4 * MiB);
   for (size_t i = 0; i < 4 * MiB; i++) bytes[i] = (char)(i * 7 >> 3);
   open_any(&any, "w+");
   uint64_t offset = alloc(&any, 5 * MiB);
@@ -91,8 +90,7 @@ TEST(fills_come_in_large_pages) {
 
 TEST(runs_at_all_distances) {
   size_t const sizes[] = {2047, 2048, 5000, 300000, 600001};
-  SCOPED(free_bytes) unsigned char *memory = malloc(600001 + 8192);
-  assert_non_null(memory);
+  SCOPED_BYTES(unsigned char, memory, 600001 + 8192);
   unsigned char *page = memory + (-(uintptr_t)memory & 4095);
   open_any(&any, "w+");
   uint64_t offset = alloc(&any, 600001 + 8192);

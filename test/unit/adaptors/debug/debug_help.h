@@ -97,8 +97,7 @@ static inline void peek(Place *place, uintptr_t adr, void *bytes, size_t n) {
 }
 
 static inline bool all_are(Place *place, uintptr_t adr, unsigned char byte, size_t n) {
-  SCOPED(free_bytes) unsigned char *bytes = malloc(n);
-  assert_non_null(bytes);
+  SCOPED_BYTES(unsigned char, bytes, n);
   peek(place, adr, bytes, n);
   size_t same = 0;
   while (same < n && bytes[same] == byte) same++;

@@ -203,9 +203,8 @@ TEST(a_resize_needs_no_filling_of_the_old_block) {
 /* What fails later than its call. */
 TEST(queued_work_may_fail) {
   SCOPED(end) FakeAsync ordered;
-  SCOPED(end) umemDebug debug;
   assert_ok(fake_async_ctor(&ordered));
-  assert_ok(umemDebug_ctor(&debug, &ordered, NULL));
+  CLEAN_CONTEXT(umemDebug, debug, &ordered, NULL);
   umem_free(&debug, umem_alloc(&debug, 100));
   assert_ok(umem_synchronize(&debug));
   fake_async_fail_next(&ordered, umemRuntimeError); /* the copy that looks */
@@ -284,11 +283,9 @@ TEST(the_order_of_the_queue_counts) {
 
 /* Nothing is copied to the host before a batch is full. */
 TEST(frees_do_not_wait) {
-  umemFault fault; /* counts */
-  umemDebug debug;
   umemDebugOptions options = few(64, 1 << 20);
-  assert_ok(umemFault_ctor(&fault, &fake, NULL));
-  assert_ok(umemDebug_ctor(&debug, &fault, &options));
+  CLEAN_CONTEXT(umemFault, fault, &fake, NULL); /* counts */
+  CLEAN_CONTEXT(umemDebug, debug, &fault, &options);
   unsigned const looks = umemFaultCopies | umemFaultSynchronize;
   for (int i = 0; i < 64; i++) umem_free(&debug, umem_alloc(&debug, 100));
   assert_int_equal(umemFault_count(&fault, looks), 0);
@@ -297,8 +294,6 @@ TEST(frees_do_not_wait) {
   assert_int_equal(umemFault_count(&fault, umemFaultSynchronize), 1);
   for (int i = 0; i < 8; i++) umem_free(&debug, umem_alloc(&debug, 100));
   assert_int_equal(umemFault_count(&fault, looks), 10);
-  end(&debug);
-  end(&fault);
 }
 
 int main(void) {

@@ -247,8 +247,7 @@ READ_TEST(a_replay_does_the_same) {
 
 /* What there is no room for is a failure; the rest goes on, and all is given back. */
 READ_TEST(a_replay_tells_what_fails) {
-  SCOPED(end) umemLimit limit;
-  assert_ok(umemLimit_ctor(&limit, &host, 4000));
+  CLEAN_CONTEXT(umemLimit, limit, &host, 4000);
   replay_over(&limit, 12); /* blocks that do not grow to 3000 */
   assert_int_equal(umemLimit_used(&limit), 0);
   assert_int_equal(umem_get_status(&limit), umemMemoryError);
