@@ -5,8 +5,9 @@ static bool is_same_place(umemRoutePlace const *one, umemRoutePlace const *other
   return one->ordinal == other->ordinal && !strcmp(one->kind, other->kind);
 }
 
-/* From the first place to the last there is a way, and all bytes have passed each place. */
-static void check_route(umemRoute const *route, uint64_t nbytes) {
+/* From the first place to the last there is a way, and all bytes have passed each place; more where
+ * reading may be cheaper with the gaps. */
+static void check_route(umemRoute const *route, uint64_t nbytes, bool more) {
   assert_true(route->leg_count > 0);
   assert_int_equal(route->left_out, 0);
   assert_true(route->bytes == nbytes);
@@ -19,13 +20,13 @@ static void check_route(umemRoute const *route, uint64_t nbytes) {
     bool goes_beside =
         i && is_same_place(&leg->src, &leg[-1].src) && is_same_place(&leg->dst, &leg[-1].dst);
     if (i && !goes_beside) {
-      assert_true(passed == nbytes);
+      assert_true(more ? passed >= nbytes : passed == nbytes);
       assert_true(is_same_place(&leg->src, &leg[-1].dst));
       passed = 0;
     }
     passed += leg->bytes;
   }
-  assert_true(passed == nbytes);
+  assert_true(more ? passed >= nbytes : passed == nbytes);
   assert_true(umemRoute_text(route, NULL, 0) > 0);
 }
 
@@ -44,7 +45,7 @@ static void copy_and_check(Place const *src, Place const *dst, size_t nbytes) {
   umemRoute route;
   put(src->ctx, from, bytes, nbytes);
   copy(src->ctx, from, dst->ctx, to, nbytes, &route);
-  check_route(&route, nbytes);
+  check_route(&route, nbytes, false);
   assert_holds(dst->ctx, to, bytes, nbytes);
   umem_free(src->ctx, from);
   umem_free(dst->ctx, to);
@@ -72,26 +73,6 @@ SINGLE(a_layer_adds_no_leg) {
   assert_true(above.legs[0].bytes == below.legs[0].bytes);
 }
 
-/* As check_route, but more bytes may pass a place: reading may be cheaper with the gaps. */
-static void check_chain(umemRoute const *route, uint64_t nbytes) {
-  uint64_t passed = 0;
-  assert_true(route->leg_count > 0);
-  assert_int_equal(route->left_out, 0);
-  assert_true(route->bytes == nbytes);
-  for (uint32_t i = 0; i < route->leg_count; i++) {
-    umemRouteLeg const *leg = &route->legs[i];
-    assert_true(*leg->src.kind && *leg->dst.kind && *leg->way);
-    bool begins =
-        !i || !is_same_place(&leg->src, &leg[-1].src) || !is_same_place(&leg->dst, &leg[-1].dst);
-    if (i && begins) {
-      assert_true(is_same_place(&leg->src, &leg[-1].dst));
-      assert_true(passed >= nbytes);
-    }
-    passed = begins ? leg->bytes : passed + leg->bytes;
-  }
-  assert_true(passed >= nbytes);
-}
-
 /* The transpose of a table, which has other runs on either side. */
 PAIR(strided_copies_too) {
   enum { tall = 24, wide = 40, item = 4 };
@@ -106,7 +87,7 @@ PAIR(strided_copies_too) {
   put(src->ctx, from, bytes, nbytes);
   assert_ok(umem_copy_strided_with(src->ctx, from, dst->ctx, to, &layout, &options));
   settle(src->ctx, dst->ctx);
-  check_chain(&route, nbytes);
+  check_route(&route, nbytes, true);
   for (size_t i = 0; i < wide; i++)
     for (size_t k = 0; k < tall; k++)
       memcpy(turned + (i * tall + k) * item, bytes + (k * wide + i) * item, item);

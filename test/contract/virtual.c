@@ -98,6 +98,17 @@ ONCE(adaptors_are_looked_through) {
   DESTRUCT(&two, &one, &other, &fake);
 }
 
+/* Each has the failure of fake, which is the thread's; forgets it. */
+static void expect_failure_of_all(Fake *fake, Wrapped *one, Wrapped *two) {
+  char const *message = umem_get_message(fake);
+  assert_true(*message);
+  assert_string_equal(umem_get_message(one), message);
+  assert_string_equal(umem_get_message(two), message);
+  assert_ok(umem_clear_status(fake));
+  assert_ok(umem_clear_status(one));
+  expect_failure(&two->super, umemMemoryError);
+}
+
 ONCE(adaptors_adopt_failures) {
   Fake fake;
   Wrapped one, two;
@@ -107,13 +118,7 @@ ONCE(adaptors_adopt_failures) {
   uint64_t before = umem_thread_failures();
   assert_true(umem_alloc(&two, SIZE_MAX) == 0);
   assert_true(umem_thread_failures() == before + 1);
-  char message[UMEM_MESSAGE_SIZE];
-  strcpy(message, umem_get_message(&fake));
-  assert_string_equal(umem_get_message(&one), message);
-  assert_string_equal(umem_get_message(&two), message);
-  assert_ok(umem_clear_status(&fake));
-  assert_ok(umem_clear_status(&one));
-  expect_failure(&two.super, umemMemoryError);
+  expect_failure_of_all(&fake, &one, &two);
 
   assert_int_equal(umemVirtual_adopt(&two.super, umem_thread_failures()), umemOK);
   assert_true(umem_is_ok(&two));
@@ -137,14 +142,7 @@ ONCE(adaptors_adopt_held_failures) {
   assert_true(umem_is_ok(&fake) && umem_is_ok(&one) && umem_is_ok(&two));
 
   assert_int_equal(umemAttempt_record(&outer), umemMemoryError);
-  char message[UMEM_MESSAGE_SIZE];
-  strcpy(message, umem_get_message(&fake));
-  assert_true(*message);
-  assert_string_equal(umem_get_message(&one), message);
-  assert_string_equal(umem_get_message(&two), message);
-  assert_ok(umem_clear_status(&fake));
-  assert_ok(umem_clear_status(&one));
-  expect_failure(&two.super, umemMemoryError);
+  expect_failure_of_all(&fake, &one, &two);
   DESTRUCT(&two, &one, &fake);
 }
 

@@ -15,75 +15,81 @@ typedef struct Case {
 } Case;
 
 static unsigned char bytes[too_much], found[too_much];
+static Case c; /* of the child */
 
-static umemStatusType construct(Case *c) {
-  char const *name = c->place->scratch ? NULL : c->path;
-  return c->place->kind == kindFile ? umemFile_ctor(&c->own.file, name, c->place->mode)
-                                    : umemMMap_ctor(&c->own.mmap, name, c->place->mode);
+static void begin(void const *place) {
+  c.place = place;
+  temporary_name(c.path, sizeof c.path);
 }
 
-static void open_case(Case *c) {
-  EXPECT(umemHost_ctor(&c->host) == umemOK);
-  EXPECT(construct(c) == umemOK);
+static umemStatusType construct(Case *it) {
+  char const *name = it->place->scratch ? NULL : it->path;
+  return it->place->kind == kindFile ? umemFile_ctor(&it->own.file, name, it->place->mode)
+                                     : umemMMap_ctor(&it->own.mmap, name, it->place->mode);
+}
+
+static void open_case(Case *it) {
+  EXPECT(umemHost_ctor(&it->host) == umemOK);
+  EXPECT(construct(it) == umemOK);
 }
 
 /* Writes nbytes of a pattern to adr. */
-static void put(Case *c, uintptr_t adr, size_t nbytes) {
-  EXPECT(umem_copy_from(&c->own, adr, &c->host, (uintptr_t)bytes, nbytes) == umemOK);
+static void put(Case *it, uintptr_t adr, size_t nbytes) {
+  EXPECT(umem_copy_from(&it->own, adr, &it->host, (uintptr_t)bytes, nbytes) == umemOK);
 }
 
-static void expect_bytes(Case *c, uintptr_t adr, size_t nbytes) {
-  EXPECT(umem_copy_to(&c->own, adr, &c->host, (uintptr_t)found, nbytes) == umemOK);
+static void expect_bytes(Case *it, uintptr_t adr, size_t nbytes) {
+  EXPECT(umem_copy_to(&it->own, adr, &it->host, (uintptr_t)found, nbytes) == umemOK);
   EXPECT(!memcmp(bytes, found, nbytes));
 }
 
 /* A refused allocation: null, a memory error on thread and context, and the file as long as
  * before. */
-static void expect_refused(Case *c, uintptr_t adr, size_t length, char const *words) {
-  EXPECT(adr == umem_null(&c->own));
+static void expect_refused(Case *it, uintptr_t adr, size_t length, char const *words) {
+  EXPECT(adr == umem_null(&it->own));
   EXPECT(umem_thread_status() == umemMemoryError);
-  EXPECT(umem_get_status(&c->own) == umemMemoryError);
-  EXPECT(strstr(umem_get_message(&c->own), words));
-  if (!c->place->scratch) EXPECT(file_length(c->path) == length);
-  EXPECT(umem_clear_status(&c->own) == umemOK);
+  EXPECT(umem_get_status(&it->own) == umemMemoryError);
+  EXPECT(strstr(umem_get_message(&it->own), words));
+  if (!it->place->scratch) EXPECT(file_length(it->path) == length);
+  EXPECT(umem_clear_status(&it->own) == umemOK);
   umem_thread_clear();
 }
 
 /* Asks for more than there is in every way, with data in an earlier block. */
-static void exhaust(Case *c, char const *words) {
+static void exhaust(Case *it, char const *words) {
   for (size_t i = 0; i < too_much; i++) bytes[i] = (unsigned char)(i * 31 >> 2);
-  uintptr_t first = umem_alloc(&c->own, block);
-  EXPECT(first != umem_null(&c->own));
-  put(c, first, block);
-  size_t length = c->place->scratch ? 0 : file_length(c->path);
-  expect_refused(c, umem_alloc(&c->own, too_much), length, words);
-  expect_refused(c, umem_calloc(&c->own, 4, too_much / 4), length, words);
-  expect_refused(c, umem_aligned_alloc(&c->own, 4096, too_much), length, words);
-  expect_refused(c, umem_realloc(&c->own, first, block, too_much), length, words);
-  expect_bytes(c, first, block);
+  uintptr_t first = umem_alloc(&it->own, block);
+  EXPECT(first != umem_null(&it->own));
+  put(it, first, block);
+  size_t length = it->place->scratch ? 0 : file_length(it->path);
+  expect_refused(it, umem_alloc(&it->own, too_much), length, words);
+  expect_refused(it, umem_calloc(&it->own, 4, too_much / 4), length, words);
+  expect_refused(it, umem_aligned_alloc(&it->own, 4096, too_much), length, words);
+  expect_refused(it, umem_realloc(&it->own, first, block, too_much), length, words);
+  expect_bytes(it, first, block);
 
-  uintptr_t second = umem_alloc(&c->own, block);
-  EXPECT(second != umem_null(&c->own));
-  put(c, second, block);
-  expect_bytes(c, second, block);
-  expect_bytes(c, first, block);
-  EXPECT(umem_flush(&c->own) == umemOK);
+  uintptr_t second = umem_alloc(&it->own, block);
+  EXPECT(second != umem_null(&it->own));
+  put(it, second, block);
+  expect_bytes(it, second, block);
+  expect_bytes(it, first, block);
+  EXPECT(umem_flush(&it->own) == umemOK);
 }
 
 /* The bytes that were in the file before, but for those under blocks. */
-static void expect_old_bytes(Case *c, size_t from) {
-  EXPECT(read_file(c->path, found, old_size) >= old_size);
+static void expect_old_bytes(Case *it, size_t from) {
+  EXPECT(read_file(it->path, found, old_size) >= old_size);
   for (size_t i = from; i < old_size; i++) EXPECT(found[i] == old_byte(i));
 }
 
-static void exhaust_place(Case *c, char const *words) {
-  if (!c->place->scratch) write_file(c->path, old_size);
-  open_case(c);
-  exhaust(c, words);
-  umem_dtor(&c->own);
+static void exhaust_place(Case *it, char const *words) {
+  if (!it->place->scratch) write_file(it->path, old_size);
+  open_case(it);
+  exhaust(it, words);
+  umem_dtor(&it->own);
   EXPECT(umem_thread_status() == umemOK);
-  if (c->place->mode[0] == 'a') expect_old_bytes(c, 0);
-  unlink(c->path);
+  if (it->place->mode[0] == 'a') expect_old_bytes(it, 0);
+  unlink(it->path);
 }
 
 static bool is_grown_and_read(Place const *place) {
@@ -106,9 +112,7 @@ static void limit(Resource resource, rlim_t value) {
 /* ---- RLIMIT_FSIZE, beyond which the kernel kills with SIGXFSZ ---- */
 
 static void in_limited_file(void *argument) {
-  static Case c;
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(argument);
   limit(RLIMIT_FSIZE, room);
   exhaust_place(&c, "RLIMIT_FSIZE");
 }
@@ -122,9 +126,7 @@ TEST_CASE(file_size_limit) {
  * no block is given out. */
 static void past_limit(void *argument) {
   enum { allowed = 20000, within = 16000 };
-  static Case c;
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(argument);
   write_file(c.path, old_size);
   limit(RLIMIT_FSIZE, allowed);
   open_case(&c);
@@ -156,10 +158,8 @@ static void mount_small(void) {
 }
 
 static void in_small_filesystem(void *argument) {
-  static Case c;
   mount_small();
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(argument);
   exhaust_place(&c, strerror(ENOSPC));
   small_disk_unmount(&disk);
 }
@@ -172,14 +172,17 @@ TEST_CASE(full_filesystem) {
     }
 }
 
-/* A hole in an existing file gets its room when a block is laid over it. */
-static void in_hole(void *argument) {
-  static Case c;
+/* The file of the place exists, and is longer than there is room. */
+static void begin_with_hole(void const *place) {
   mount_small();
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(place);
   int fd = open(c.path, O_RDWR | O_CREAT, 0600);
   EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
+}
+
+/* A hole in an existing file gets its room when a block is laid over it. */
+static void in_hole(void *argument) {
+  begin_with_hole(argument);
   open_case(&c);
   expect_refused(&c, umem_alloc(&c.own, too_much), too_much, strerror(ENOSPC));
   uintptr_t adr = umem_alloc(&c.own, room / 2);
@@ -194,13 +197,8 @@ static void in_hole(void *argument) {
 
 /* Without reservation, writing there may fail, and says so. */
 static void in_sparse_hole(void *argument) {
-  static Case c;
   umemFileOptions options = {.size = sizeof options, .reserve = umemReserveNone};
-  mount_small();
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
-  int fd = open(c.path, O_RDWR | O_CREAT, 0600);
-  EXPECT(fd >= 0 && ftruncate(fd, too_much) == 0 && close(fd) == 0);
+  begin_with_hole(argument);
   EXPECT(umemHost_ctor(&c.host) == umemOK);
   EXPECT((c.place->kind == kindFile
               ? umemFile_ctor_with(&c.own.file, c.path, "r+", &options)
@@ -229,24 +227,23 @@ TEST_CASE(full_filesystem_and_a_hole) {
 
 /* What a scratch file frees, another file can have at once. */
 static void scratch_gives_back(void *argument) {
-  static Case scratch, other;
+  static Case scratch;
   mount_small();
   scratch.place = argument;
-  other.place = place_by_name("file w+");
-  temporary_name(other.path, sizeof other.path);
+  begin(place_by_name("file w+"));
   open_case(&scratch);
-  open_case(&other);
+  open_case(&c);
   uintptr_t most = umem_alloc(&scratch.own, room - block);
   EXPECT(most != umem_null(&scratch.own));
   put(&scratch, most, room - block);
-  EXPECT(umem_alloc(&other.own, room / 2) == umem_null(&other.own));
-  umem_clear_status(&other.own);
+  EXPECT(umem_alloc(&c.own, room / 2) == umem_null(&c.own));
+  umem_clear_status(&c.own);
   umem_free(&scratch.own, most);
-  uintptr_t half = umem_alloc(&other.own, room / 2);
-  EXPECT(half != umem_null(&other.own));
-  put(&other, half, room / 2);
-  DESTRUCT(&scratch.own, &other.own);
-  unlink(other.path);
+  uintptr_t half = umem_alloc(&c.own, room / 2);
+  EXPECT(half != umem_null(&c.own));
+  put(&c, half, room / 2);
+  DESTRUCT(&scratch.own, &c.own);
+  unlink(c.path);
   small_disk_unmount(&disk);
 }
 
@@ -258,9 +255,7 @@ TEST_CASE(full_filesystem_and_a_scratch_file) {
 /* ---- RLIMIT_NOFILE ---- */
 
 static void without_descriptors(void *argument) {
-  static Case c;
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(argument);
   write_file(c.path, old_size);
 
   limit(RLIMIT_NOFILE, 0);
@@ -296,9 +291,7 @@ static rlim_t address_space_used(void) {
 
 /* Room for 64 MiB more: a mapping reserves less than it would like to, and works. */
 static void in_small_address_space(void *argument) {
-  static Case c;
-  c.place = argument;
-  temporary_name(c.path, sizeof c.path);
+  begin(argument);
   limit(RLIMIT_AS, address_space_used() + (64 << 20));
   open_case(&c);
   umemHost *host = &c.host;

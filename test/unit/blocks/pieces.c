@@ -237,42 +237,46 @@ TEST(a_passage_is_cancelled_within_a_block) {
   assert_int_equal(end(), umemCancelledError);
 }
 
+/* Begins a passage with so many queues, whose first block is there when a capture begins. Returns
+ * the stream. */
+static void *begin_before_capture(size_t depth, size_t queues) {
+  void *const stream = stream_of_place();
+  umemBlocksOptions options = from_array();
+  options.depth = depth;
+  options.queues = queues ? gpu.given : NULL;
+  options.queue_count = queues;
+  begin(&options);
+  assert_true(next());
+  assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+  return stream;
+}
+
+/* Nothing of umem's has broken it. */
+static void end_whole_capture(void *stream) {
+  void *graph = NULL;
+  fake_cudart_end_capture(stream, &graph);
+  assert_non_null(graph);
+}
+
 /* With queues, and without. */
 TEST(a_captured_stream_takes_no_block) {
-  void *const stream = stream_of_place();
   for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
-    umemBlocksOptions options = from_array();
-    void *graph = NULL;
-    options.depth = 1;
-    options.queues = queues ? gpu.given : NULL;
-    options.queue_count = queues;
-    begin(&options);
-    assert_true(next());
-    assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+    void *const stream = begin_before_capture(1, queues);
     assert_false(next());
     expect_failure(umemNotSupportedError, queues ? "umemBlocks_next: ordering block 0 of 7"
                                                  : "umemBlocks_next: reading block 1 of 7");
-    fake_cudart_end_capture(stream, &graph);
-    assert_non_null(graph); /* nothing of umem's broke it */
+    end_whole_capture(stream);
     assert_int_equal(end(), umemNotSupportedError);
   }
 }
 
 /* The memory cannot be freed then; the context of the place frees it (close_gpu looks). */
 TEST(an_end_in_a_capture_breaks_nothing) {
-  void *const stream = stream_of_place();
   for (size_t queues = 0; queues <= queues_most; queues += queues_most) {
-    umemBlocksOptions options = from_array();
-    void *graph = NULL;
-    options.queues = queues ? gpu.given : NULL;
-    options.queue_count = queues;
-    begin(&options);
-    assert_true(next());
-    assert_int_equal(fake_cudart_begin_capture_in(stream, 2), 0);
+    void *const stream = begin_before_capture(0, queues);
     assert_int_equal(end(), umemNotSupportedError);
     expect_failure(umemNotSupportedError, "umemBlocks_end: the stream is being captured");
-    fake_cudart_end_capture(stream, &graph);
-    assert_non_null(graph);
+    end_whole_capture(stream);
   }
 }
 
@@ -281,7 +285,6 @@ TEST(an_end_in_a_capture_breaks_nothing) {
 TEST_ON(two_threads, a_capture_that_begins_between_blocks_refuses_the_next) {
   void *const stream = stream_of_place();
   umemBlocksOptions options = options_for(&gate, in_gate, &gpu.async);
-  void *graph = NULL;
   start_ledger();
   gate_open(&gate, per_block, 0);
   begin(&options);
@@ -291,8 +294,7 @@ TEST_ON(two_threads, a_capture_that_begins_between_blocks_refuses_the_next) {
   assert_true(next());
   assert_false(next());
   expect_failure(umemNotSupportedError, "umemBlocks_next: reading block 1 of 7");
-  fake_cudart_end_capture(stream, &graph);
-  assert_non_null(graph);
+  end_whole_capture(stream);
   assert_int_equal(end(), umemNotSupportedError);
   umem_ledger_stop();
   umem_ledger_clear();
