@@ -11,6 +11,7 @@ one of which this share belongs to the feature. What no row names are merges, me
 
 house.tsv is the budget: how many code lines there may be with the features of then.
 """
+import functools
 import subprocess
 import sys
 from collections import defaultdict
@@ -24,6 +25,7 @@ from report import Report
 ROOT = Path(__file__).resolve().parents[2]
 FEATURES = Path(__file__).with_name("house_features.tsv")
 PARTS = {"c/src": "at most 170, 28000", "cxx/include": "code lines at most 10500", "test": "code lines at most 65000"}
+NO_BLOB = "0" * 40
 NONE = ((0, 0),) * len(PARTS)
 
 
@@ -41,11 +43,25 @@ def read_features(path):
     return rows[0][1], found
 
 
-def code_lines(blob, known={"0" * 40: 0}):
-    if blob not in known:
-        text = c_source.without_comments(git("cat-file", "blob", blob))
-        known[blob] = sum(bool(line.strip()) for line in text.splitlines())
-    return known[blob]
+@functools.cache
+def blob_reader():
+    """The one process that reads all blobs."""
+    return subprocess.Popen(["git", "-C", ROOT, "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def text_of(blob):
+    reader = blob_reader()
+    reader.stdin.write(f"{blob}\n".encode())
+    reader.stdin.flush()
+    size = int(reader.stdout.readline().split()[2])
+    return reader.stdout.read(size + 1).decode()
+
+
+@functools.cache
+def code_lines(blob):
+    if blob == NO_BLOB:
+        return 0
+    return sum(bool(line.strip()) for line in c_source.without_comments(text_of(blob)).splitlines())
 
 
 def is_source(path):
@@ -89,11 +105,19 @@ def sizes_at(commit):
     return found
 
 
+def changes(since):
+    """(commit, what it adds to each part) of all since then that are no merges"""
+    log = git("log", "--no-merges", "--raw", "--no-renames", "--no-abbrev", "--format=commit %H", f"{since}..HEAD", "--",
+              *PARTS)
+    for entry in log.split("commit ")[1:]:
+        commit, _, raw = entry.partition("\n\n")
+        yield commit, change_of(raw.strip())
+
+
 def growth(since, feature_of):
     """{feature, or None: (files, code lines) of each part} that the commits since then have added"""
     found = defaultdict(lambda: NONE)
-    for commit in git("rev-list", "--no-merges", f"{since}..HEAD", "--", *PARTS).split():
-        change = change_of(git("diff-tree", "-r", "--no-renames", "--no-abbrev", "--no-commit-id", commit, *PARTS))
+    for commit, change in changes(since):
         name, share = feature_of.get(commit[:8], (None, Fraction(1)))
         own = scaled(change, share)
         found[name] = added(found[name], own)
