@@ -22,11 +22,11 @@
 # - arm64: the contract, each context by itself; the other programs of C, but for those that its lists leave out; of the
 #   C++ headers what arm64_cxx names.
 # - musl: the library in C and its tests with musl, by Debian's musl-gcc.
-# - install: umem as the documentation has users build it, optimised, with one example; examples builds all of C and C++
-#   over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others. fresh: the
+# - install: umem as the documentation has users build it, but not optimised, with one example; examples builds all of C and
+#   C++ over the library of the stage asan, and runs them. packages: Debian's, and the recipes of others. fresh: the
 #   README's commands on fresh systems.
-# - cuda: a build without CUDA, and of the build of gcc what is about CUDA; the examples and the tests on GPUs as nvcc
-#   reads them.
+# - cuda: a build without CUDA, of a tree to which the guide for writers of contexts adds a kind, and of the build of gcc
+#   what is about CUDA; the examples and the tests on GPUs as nvcc reads them.
 # - python: the package as pip installs it from the tree, not optimised, and its tests; with the double of CUDA's driver
 #   those that take a place, for places of GPUs, too.
 # - url: places behind a URL and in buckets, by the Python package, over nginx, moto's S3, and a proxy that misbehaves; all on
@@ -387,7 +387,7 @@ gpu_tests_need_a_gpu() {
 
 # The stage example of a build without CUDA gives that as the reason why it leaves GPUs out.
 example_tells_of_no_cuda() {
-  (cd "$build/cuda-off" && examples/stage "$root/examples/data/cell.npy") | tr -s '\n ' ' ' |
+  (cd "$without_cuda" && examples/stage "$root/examples/data/cell.npy") | tr -s '\n ' ' ' |
     grep 'left out: .*GPU.* was built without CUDA'
 }
 
@@ -416,11 +416,11 @@ compile_per_thread() {
 
 # Both kinds of build are proven, the one without CUDA also where the toolkit is.
 stage_cuda() {
-  cmake --preset gcc -B "$build/cuda-off" -DUMEM_CUDA=OFF -DCMAKE_{C,CXX}_FLAGS_RELWITHDEBINFO=-O0 \
-    -DUMEM_LOOPS_OPTIMISATION=-O0
-  cmake --build "$build/cuda-off" --parallel "$jobs" --target umem_static umem_shared contract stage
-  python3 test/style/cuda_symbols.py "$build/cuda-off/c/libumem.a" without
-  run_tests "$build/cuda-off" ctest --tests-regex '^contract\.refusal$'
+  local without_cuda=$build/guide/build
+  test/guide/run "$build/guide"
+  cmake --build "$without_cuda" --parallel "$jobs" --target stage
+  python3 test/style/cuda_symbols.py "$without_cuda/c/libumem.a" without
+  run_tests "$without_cuda" ctest --tests-regex '^contract\.refusal$'
   check "examples say that the build is without CUDA" example_tells_of_no_cuda
   check "test/run --gpu says that there is no GPU" gpu_tests_need_a_gpu
   python3 test/cuda_versions.py "$build/cuda-versions" "$python/bin/python"
@@ -595,10 +595,9 @@ stage_install() {
   local status=0
   check "the packages of the README suffice" readme_installs_needs || status=1
   CMAKE_BUILD_PARALLEL_LEVEL=$jobs test/install/run "$build/install" || status=1
-  test/guide/run "$build/guide" || status=1
   if has abidiff; then
     # test/install/run has built this one, with -g and without CUDA.
-    test/abi/check.py "$build/install/spaced out/build/c/libumem.so" || status=1
+    test/abi/check.py "$build/install/spaced out/build/_deps/umem-build/c/libumem.so" || status=1
   else
     echo "skipped - the interface of version 0.1.0: there is no abidiff"
   fi
@@ -623,7 +622,13 @@ build_driver_double() {
     test/fake/{cudriver,doubles,store,cufile}.c test/fake/cudart*.c -Wl,-soname,libcuda.so.1 -lpthread -o "$1"
 }
 
-# For the Python of the environment $1. The build folder $2 stays for the next time.
+# In each run once, as the stages that test it share the folder of its build.
+install_tested_package() {
+  [ -e "$logs/package.configured" ] || install_package "$package_python" "$build/python-build" &&
+    touch "$logs/package.configured"
+}
+
+# For the Python of the environment $1. The build folder $2 remains for the next time.
 install_package() {
   local environment=$1 options=(-C build-dir="$2" -C cmake.build-type=Debug
     -C cmake.define.UMEM_LOOPS_OPTIMISATION=-O1 -C cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0 -C cmake.define.UMEM_WERROR=ON)
@@ -651,7 +656,7 @@ stage_python() {
     return
   fi
   local status=0
-  check "pip installs the package from the tree" install_package "$package_python" "$build/python-build"
+  check "pip installs the package from the tree" install_tested_package
   mkdir -p "$build/python-driver"
   build_driver_double "$build/python-driver/libcuda.so.1"
   (cd "$build/python-driver" && UMEM_TEST_DRIVER_DOUBLE=$build/python-driver/libcuda.so.1 \
@@ -678,7 +683,7 @@ stage_url() {
     return
   fi
   local folder=$build/url status=0
-  check "pip installs the package from the tree" install_package "$package_python" "$build/python-build"
+  check "pip installs the package from the tree" install_tested_package
   mkdir -p "$folder"
   (cd "$folder" && UMEM_TEST_NGINX=$nginx UMEM_TEST_MOTO=$servers_python/bin/python \
     UMEM_TEST_LIBRARY=$build/python-build/c/libumem.a \
