@@ -309,10 +309,10 @@ TEST(a_child_of_fork_goes_on) {
 
 /* Nobody can say any more whether both are one memory: the address may be the source's own. */
 TEST(an_ended_upstream_frees_nothing) {
-  umemHost below, other;
+  umemHost below;
   umemStats src, dst;
   assert_ok(umemHost_ctor(&below));
-  assert_ok(umemHost_ctor(&other));
+  CONTEXT(umemHost, other);
   assert_ok(umemStats_ctor(&src, &below));
   assert_ok(umemStats_ctor(&dst, &other));
   uintptr_t adr = umem_calloc(&other, 1, 5000);
@@ -330,7 +330,6 @@ TEST(an_ended_upstream_frees_nothing) {
   assert_true(umemFault_count(&counting, umemFaultAllocations) == 0);
   DESTRUCT(&counting, &dst, &src);
   umem_free(&other, adr);
-  umem_dtor(&other);
 }
 
 /* As in a struct of the program that is returned by value: neither it nor its members are good. */

@@ -195,13 +195,11 @@ TEST(threads_are_counted_together) {
 }
 
 TEST(figures_carry_the_label) {
-  umemStats stats;
-  umemPool pool;
   umemStatsFigures figures = UMEM_STATS_FIGURES_INIT;
   umemPoolStats of_pool = UMEM_POOL_STATS_INIT;
   CONTEXT(umemHost, ram);
-  assert_ok(umemStats_ctor(&stats, &ram));
-  assert_ok(umemPool_ctor(&pool, &stats, NULL));
+  CONTEXT(umemStats, stats, &ram);
+  CONTEXT(umemPool, pool, &stats, NULL);
   assert_string_equal(figures_of(&stats).label, "");
   assert_ok(umem_set_label(&stats, "fields"));
   assert_ok(umem_set_label(&pool, "blocks"));
@@ -211,5 +209,4 @@ TEST(figures_carry_the_label) {
   assert_string_equal(figures.label, "fields");
   assert_ok(umemPool_stats(&pool, &of_pool));
   assert_string_equal(of_pool.label, "blocks");
-  DESTRUCT(&pool, &stats);
 }

@@ -173,10 +173,9 @@ TEST(copies_on_a_queue_are_ordered) {
 }
 
 TEST(copies_on_a_stream_are_ordered) {
-  umemCudaAsync device, queue;
   int32_t five = 5;
-  assert_ok(umemCudaAsync_ctor(&device, 0, UMEM_STREAM_NEW));
-  assert_ok(umemCudaAsync_ctor(&queue, 0, UMEM_STREAM_NEW));
+  CONTEXT(umemCudaAsync, device, 0, UMEM_STREAM_NEW);
+  CONTEXT(umemCudaAsync, queue, 0, UMEM_STREAM_NEW);
   umemArray *from = umemArray_full(&device, umemInt, SHAPE(8), NULL, &five, &status);
   umemArray *to = umemArray_zeros(&host, umemInt, SHAPE(8), NULL, &status);
   umemArray_copy_contents_on(&queue, to, from, 1, 1, 7, &status);
@@ -184,7 +183,6 @@ TEST(copies_on_a_stream_are_ordered) {
   int32_t const *found = umemArray_host_pointer(to, false, &status);
   assert_memory_equal(found, ((int32_t[]){0, 5, 5, 5, 5, 5, 5, 5}), 32);
   RELEASE(to, from);
-  DESTRUCT(&queue, &device);
 }
 
 /* ---- files ---- */

@@ -63,12 +63,10 @@ GPU_TEST(devices_have_codes_and_numbers) {
 
 /* Which context a tensor of which device becomes an array of. */
 GPU_TEST(imports_need_a_context_of_the_device) {
-  umemCuda first, second;
-  umemCudaManaged managed;
   CONTEXT(umemCudaHost, pinned, 0);
-  assert_ok(umemCuda_ctor(&first, 0));
-  assert_ok(umemCuda_ctor(&second, 1));
-  assert_ok(umemCudaManaged_ctor(&managed, 1, 0));
+  CONTEXT(umemCuda, first, 0);
+  CONTEXT(umemCuda, second, 1);
+  CONTEXT(umemCudaManaged, managed, 1, 0);
   void *const contexts[] = {&host, &pinned, &first, &second, &managed};
   struct {
     umemDLDevice device;
@@ -92,7 +90,6 @@ GPU_TEST(imports_need_a_context_of_the_device) {
       umem_clear_status(contexts[k]);
       umemArray_release(array);
     }
-  DESTRUCT(&managed, &second, &first);
 }
 
 /* ---- streams ---- */
