@@ -37,8 +37,7 @@ template <class Pointer> std::uintptr_t misalignment(Pointer const *pointer) {
 template <class T> using Vec = std::vector<T, Allocator<T>>;
 
 /* Tests of contexts that the CPU can use. */
-class AllocatorTest : public EachPlace {
-protected:
+struct AllocatorTest : EachPlace {
   void SetUp() override {
     EachPlace::SetUp();
     if (place && !place.is_cpu_accessible()) {
@@ -207,8 +206,7 @@ TEST(Allocator, of_a_file_that_is_only_read_is_an_error) {
 
 /* ---- memory that need not be the CPU's ---- */
 
-class PolymorphicTest : public EachPlace {};
-FOR_EACH_PLACE(PolymorphicTest);
+ON_EACH_PLACE(PolymorphicTest);
 
 TEST_P(PolymorphicTest, allocates_on_every_place_with_pointers) {
   using umem::PolymorphicAllocator;

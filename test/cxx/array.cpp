@@ -14,8 +14,7 @@ static_assert(!std::is_convertible_v<Extents<2>, Doubles>, "no array by accident
 static_assert(std::is_nothrow_constructible_v<Array<double const, 2>, Doubles &&>);
 static_assert(!std::is_constructible_v<Doubles, Array<double const, 2> &&>, "no way to write");
 
-class ArrayTest : public EachPlace {};
-FOR_EACH_PLACE(ArrayTest);
+ON_EACH_PLACE(ArrayTest);
 
 TEST_P(ArrayTest, holds_elements_of_every_type_and_rank) {
   for_each_type([&](auto type) {

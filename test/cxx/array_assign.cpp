@@ -18,8 +18,7 @@ void copy_assign(Doubles &target, Doubles &source) {
 void move_assign(Doubles &target, Doubles &source) { target = std::move(source); }
 constexpr void (*each_way[])(Doubles &, Doubles &) = {copy_assign, move_assign};
 
-class ArrayAssign : public EachPlace {
-protected:
+struct ArrayAssign : EachPlace {
   /* Contexts of sources: another one, one of another kind, and the target's own. */
   std::vector<umem::Context> others() const {
     return {umem::Host(), umem::File::scratch(), place, open_place(*GetParam())};

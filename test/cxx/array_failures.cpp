@@ -23,8 +23,7 @@ struct FailAtFive {
   double operator()(double x, double) const { return (*this)(x); }
 };
 
-class FailingCall : public EachPlace {
-protected:
+struct FailingCall : EachPlace {
   bool has_mirror() const { return !shares_memory(place); }
 
   /* An array of numbered elements that are current on one side alone, where there are two. */

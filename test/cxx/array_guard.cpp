@@ -19,8 +19,7 @@ static_assert(std::is_same_v<decltype(std::declval<Doubles &>().host(umem::disca
 static_assert(std::is_same_v<decltype(std::declval<Doubles &>().device(umem::write)),
                              umem::DeviceGuard<double, 2>>);
 
-class ArrayGuardTest : public EachPlace {
-protected:
+struct ArrayGuardTest : EachPlace {
   bool is_shared() const { return shares_memory(place); }
   bool has_device_guards() const { return !place.can(umemOffsets); }
 };
@@ -319,8 +318,7 @@ TEST_P(ArrayGuardTest, transfers_are_queued_on_its_own_storage_only) {
 
 /* ---- queued transfers that fail when their turn comes ---- */
 
-class FailingTransfer : public testing::Test {
-protected:
+struct FailingTransfer : testing::Test {
   void fail_next() {
     fake_async_fail_next(reinterpret_cast<FakeAsync *>(device.c_context()), umemRuntimeError);
   }

@@ -9,8 +9,7 @@ static_assert(std::is_nothrow_move_constructible_v<Lock> &&
               std::is_nothrow_move_assignable_v<Lock>);
 static_assert(!std::is_copy_constructible_v<Lock> && !std::is_copy_assignable_v<Lock>);
 
-class ArrayLockTest : public EachPlace {};
-FOR_EACH_PLACE(ArrayLockTest);
+ON_EACH_PLACE(ArrayLockTest);
 
 char const *const locked = "the array is locked";
 

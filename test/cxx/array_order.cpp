@@ -26,8 +26,7 @@ template <int N> double value_at(Extents<N> const &at) {
   return value;
 }
 
-class ArrayOrder : public EachPlace {
-protected:
+struct ArrayOrder : EachPlace {
   bool has_mirror() const { return !shares_memory(place); }
 
   /* Makes each element, and each ghost cell, its value_at on one side alone, where there are

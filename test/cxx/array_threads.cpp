@@ -30,8 +30,7 @@ Doubles numbered(umem::Context const &place) {
   return array;
 }
 
-class ArrayThreads : public EachPlace {
-protected:
+struct ArrayThreads : EachPlace {
   void SetUp() override {
     EachPlace::SetUp();
     if (!IsSkipped() && !place.can(umemConcurrent)) GTEST_SKIP();

@@ -27,8 +27,7 @@ Bytes bytes_of(Buffer const &buffer) {
   return bytes;
 }
 
-class BufferTest : public EachPlace {};
-FOR_EACH_PLACE(BufferTest);
+ON_EACH_PLACE(BufferTest);
 
 TEST_P(BufferTest, has_what_was_asked_for) {
   Buffer buffer(place, 100);

@@ -119,8 +119,7 @@ TEST(ArrayOf, has_the_elements_of_iterators) {
             "");
 }
 
-class ArrayOfOn : public EachPlace {};
-FOR_EACH_PLACE(ArrayOfOn);
+ON_EACH_PLACE(ArrayOfOn);
 
 TEST_P(ArrayOfOn, copies_to_every_context) {
   std::vector<Item> items;

@@ -15,8 +15,7 @@ static_assert(!std::is_convertible_v<Context, bool>);
 
 /* ---- on every context ---- */
 
-class ContextTest : public EachPlace {};
-FOR_EACH_PLACE(ContextTest);
+ON_EACH_PLACE(ContextTest);
 
 TEST_P(ContextTest, answers_questions) {
   umemVirtual *ctx = place.c_context();
@@ -132,8 +131,7 @@ TEST_P(ContextTest, copies_strided) {
 
 /* ---- progress ---- */
 
-class ProgressTest : public EachPlace {
-protected:
+struct ProgressTest : EachPlace {
   void SetUp() override {
     EachPlace::SetUp();
     if (place) block = place.allocate_zeroed(100);

@@ -143,8 +143,7 @@ TEST(FillGhosts, RefusesToRepeatNothing) {
   umem::fill_ghosts(umem::on_host, view, umem::keep);
 }
 
-class GhostsOnPlaces : public EachPlace {};
-FOR_EACH_PLACE(GhostsOnPlaces);
+ON_EACH_PLACE(GhostsOnPlaces);
 
 TEST_P(GhostsOnPlaces, AreFilledWhereTheArrayIs) {
   umem::ArrayOptions<2> options{{{2, 1}, {1, 2}}};

@@ -75,8 +75,7 @@ using umem::index_t; /* here, since POSIX has a function of that name */
 constexpr int most = 5; /* threads, the caller's included */
 constexpr index_t count = 1000;
 
-class HostThreads : public testing::Test {
-protected:
+struct HostThreads : testing::Test {
   HostThreads() { umem_set_threads(most); }
   ~HostThreads() override {
     threads_fail.never();

@@ -10,8 +10,7 @@ namespace {
 
 using umem::index_t;
 
-class KernelsOnArrays : public EachPlace {
-protected:
+struct KernelsOnArrays : EachPlace {
   bool is_gpu() const { return umem::Place(place).is_device(); }
 };
 
@@ -286,8 +285,7 @@ void expect_converts(umem::Context const &from, umem::Context const &to) {
   EXPECT_EQ(expected[7], static_cast<B>(static_cast<A>(7.5)));
 }
 
-class BetweenPlaces : public EachPlace {
-protected:
+struct BetweenPlaces : EachPlace {
   /* Calls f(context) for every row of the table. */
   template <class F> void for_each_other(F const &f) {
     for (std::size_t n = 0; n < backend_count; n++) {

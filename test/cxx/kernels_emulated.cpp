@@ -22,8 +22,7 @@ using umem::read;
 
 constexpr umem::HostPlace host = umem::on_host;
 
-class Emulated : public testing::Test {
-protected:
+struct Emulated : testing::Test {
   static void SetUpTestSuite() {
     umemCudaRt_replace(fake_cudart());
     /* Memory of the fake GPU is not for the CPU: kernels with results find this unused block. */

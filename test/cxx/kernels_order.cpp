@@ -11,8 +11,7 @@ using Doubles = Array<double, 1>;
 
 /* Contexts of GPUs, and a place on the same one whose stream is nobody's: a test that only opens
  * arrays for it queues nothing there. */
-class KernelsOrder : public EachPlace {
-protected:
+struct KernelsOrder : EachPlace {
   void SetUp() override {
     EachPlace::SetUp();
     if (!place) return;

@@ -15,8 +15,7 @@
 namespace {
 
 /* A file for one test. */
-class FileTest : public testing::Test, protected TempFile {
-protected:
+struct FileTest : testing::Test, protected TempFile {
   template <class Place> void write_and_read() {
     {
       Place file(path, "w");

@@ -34,8 +34,7 @@ template <class Layout, class ViewType> void expect_layout(ViewType const &part)
   EXPECT_EQ(part.is_contiguous(), any.is_contiguous());
 }
 
-class Layouts : public testing::Test {
-protected:
+struct Layouts : testing::Test {
   double memory[60] = {};
   View<double, 3> any{memory, {4, 5, 3}};
   View<double, 3, RowMajor> rows = any;

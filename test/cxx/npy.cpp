@@ -13,12 +13,10 @@ using umem::save_npy;
 
 /* ---- there and back ---- */
 
-class Npy : public testing::Test {
-protected:
+struct Npy : testing::Test {
   TempFile file;
 };
-class NpyTest : public EachPlace {
-protected:
+struct NpyTest : EachPlace {
   TempFile file;
 };
 FOR_EACH_PLACE(NpyTest);

@@ -134,8 +134,7 @@ private:
 /* Few enough elements that no thread is started for them. */
 constexpr umem::index_t small = 1000;
 
-class NpyTraced : public testing::Test {
-protected:
+struct NpyTraced : testing::Test {
   void SetUp() override {
     if (!Traced([] {}).is_permitted()) GTEST_SKIP() << "processes cannot be traced here";
   }

@@ -10,8 +10,7 @@ namespace {
 using umem::load_npy;
 using umem::save_npy;
 
-class NpyMap : public testing::Test {
-protected:
+struct NpyMap : testing::Test {
   TempFile file;
 };
 

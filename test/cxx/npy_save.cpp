@@ -13,8 +13,7 @@ namespace {
 using umem::load_npy;
 using umem::save_npy;
 
-class NpySave : public testing::Test {
-protected:
+struct NpySave : testing::Test {
   Folder folder;
 };
 using FileReplace = NpySave;

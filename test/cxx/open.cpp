@@ -198,8 +198,7 @@ TEST(OpenTest, is_the_struct_of_its_scheme) {
 
 /* ---- defaults ---- */
 
-class DefaultTest : public testing::Test {
-protected:
+struct DefaultTest : testing::Test {
   void TearDown() override {
     umem::set_default_context(Context());
     umem::set_default_context(3, Context());

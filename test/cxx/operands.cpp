@@ -81,8 +81,7 @@ static_assert(!umem::detail::is_operand<umem::Context> && !umem::detail::is_oper
 
 /* ---- on every context ---- */
 
-class Operands : public EachPlace {
-protected:
+struct Operands : EachPlace {
   bool is_gpu() const { return umem::Place(place).is_device(); }
   bool has_mirror() const { return !shares_memory(place); }
 

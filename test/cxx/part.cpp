@@ -8,8 +8,7 @@ using umem::Part;
 static_assert(std::is_convertible_v<Part<int, 2>, Part<int const, 2>>);
 static_assert(!std::is_convertible_v<Part<int const, 2>, Part<int, 2>>);
 
-class PartTest : public EachPlace {};
-FOR_EACH_PLACE(PartTest);
+ON_EACH_PLACE(PartTest);
 
 /* The ways to take a part of an array of extents (4, 5, 6) with ghost cells (1, 2, 0), for View and
  * Part alike. */

@@ -11,8 +11,7 @@ static_assert(!std::is_copy_constructible_v<PlaceGuard<double, 2>>);
 static_assert(std::is_nothrow_move_constructible_v<PlaceGuard<double, 2>>);
 static_assert(std::is_convertible_v<PlaceGuard<double, 2> const &, umem::View<double, 2>>);
 
-class PlaceGuardTest : public EachPlace {
-protected:
+struct PlaceGuardTest : EachPlace {
   bool is_gpu() const { return umem::Place(place).is_device(); }
 };
 FOR_EACH_PLACE(PlaceGuardTest);

@@ -1,8 +1,7 @@
 /* places.h - the rows of the table of contexts (test/backends.h) as parameters of tests:
  *
- *     class BufferTest : public EachPlace {};
+ *     ON_EACH_PLACE(BufferTest);
  *     TEST_P(BufferTest, starts_empty) { umem::Buffer buffer(place, 8); ... }
- *     FOR_EACH_PLACE(BufferTest);
  *
  * A row that this machine lacks is skipped. */
 #pragma once
@@ -106,6 +105,9 @@ struct TempFile {
   char path[BACKEND_PATH_SIZE];
 };
 
-/* Runs the TEST_Ps of a class made from EachPlace on every row. */
+/* Runs the TEST_Ps of a class made from EachPlace on every row; also declares the class. */
 #define FOR_EACH_PLACE(suite)                                                                      \
   INSTANTIATE_TEST_SUITE_P(on, suite, testing::ValuesIn(each_place()), place_name)
+#define ON_EACH_PLACE(suite)                                                                       \
+  struct suite : EachPlace {};                                                                     \
+  FOR_EACH_PLACE(suite)

@@ -200,8 +200,7 @@ TEST(Print, has_points_in_every_locale_of_the_process) {
   std::setlocale(LC_ALL, "C");
 }
 
-class PrintTest : public EachPlace {};
-FOR_EACH_PLACE(PrintTest);
+ON_EACH_PLACE(PrintTest);
 
 TEST_P(PrintTest, prints_from_everywhere) {
   EXPECT_EQ(printed(Array<float, 2>::full({2, 2}, 0.5f, place)), "[[0.5 0.5]\n [0.5 0.5]]");

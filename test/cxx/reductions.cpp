@@ -252,8 +252,7 @@ TEST(Reductions, AnyEndsWhenItHasFoundOne) {
   EXPECT_GT(calls, 0);
 }
 
-class ReductionsOnPlaces : public EachPlace {};
-FOR_EACH_PLACE(ReductionsOnPlaces);
+ON_EACH_PLACE(ReductionsOnPlaces);
 
 TEST_P(ReductionsOnPlaces, TakeArraysAndTheirParts) {
   umem::ArrayOptions<2> options{{{1, 0}, {0, 2}}};

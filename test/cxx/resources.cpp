@@ -39,8 +39,7 @@ std::vector<std::pair<char const *, Over>> kinds(TempFile const &log) {
 
 /* ---- on every context ---- */
 
-class ResourcesTest : public EachPlace {};
-FOR_EACH_PLACE(ResourcesTest);
+ON_EACH_PLACE(ResourcesTest);
 
 TEST_P(ResourcesTest, hold_buffers_and_arrays) {
   TempFile log;

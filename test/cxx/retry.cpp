@@ -15,8 +15,7 @@ struct Mine {
 
 bool throws_mine(RetryRequest const &request) { throw Mine{request.attempt}; }
 
-class RetryTest : public EachPlace {
-protected:
+struct RetryTest : EachPlace {
   Context few() const { return umem::Limit(place, 100); }
 };
 FOR_EACH_PLACE(RetryTest);

@@ -8,8 +8,7 @@ using umem::Scalar;
 static_assert(std::is_nothrow_move_constructible_v<Scalar<double>>);
 static_assert(!std::is_copy_constructible_v<Scalar<double>>);
 
-class ScalarTest : public EachPlace {};
-FOR_EACH_PLACE(ScalarTest);
+ON_EACH_PLACE(ScalarTest);
 
 TEST_P(ScalarTest, holds_a_value) {
   Scalar<double> scalar(place, 0.5);

@@ -61,8 +61,7 @@ void expect_whole_thread() {
   umem_thread_clear();
 }
 
-class Thrown : public testing::Test {
-protected:
+struct Thrown : testing::Test {
   Thrown() { register_schemes(); }
   ~Thrown() override { expect_whole_thread(); }
 };

@@ -23,8 +23,7 @@ Names begun() {
   return names;
 }
 
-class Trace : public testing::Test {
-protected:
+struct Trace : testing::Test {
   void SetUp() override { begun(); }
   void TearDown() override { EXPECT_EQ(the_domain().open, 0); }
 

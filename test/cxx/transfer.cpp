@@ -13,8 +13,7 @@ using umem::Transfer;
 static_assert(!std::is_copy_constructible_v<Transfer>);
 static_assert(std::is_nothrow_move_constructible_v<Transfer>);
 
-class TransferTest : public EachPlace {};
-FOR_EACH_PLACE(TransferTest);
+ON_EACH_PLACE(TransferTest);
 
 TEST_P(TransferTest, copies_the_elements_of_arrays) {
   umem::Array<int, 2> from({300, 40}, umem::Host()), to({300, 40}, place);

@@ -23,8 +23,7 @@ std::vector<double> counting(std::size_t n) {
   return values;
 }
 
-class VectorTest : public EachPlace {};
-FOR_EACH_PLACE(VectorTest);
+ON_EACH_PLACE(VectorTest);
 
 TEST_P(VectorTest, has_what_was_asked_for) {
   Vector<double> vector(place, 10);

@@ -49,8 +49,7 @@ extern "C" cudaError_t __wrap_cudaStreamSynchronize(cudaStream_t stream) {
 
 namespace {
 
-class CudaResourceOf : public EachPlace {};
-FOR_EACH_PLACE(CudaResourceOf);
+ON_EACH_PLACE(CudaResourceOf);
 
 template <class R> void expect_blocks(R resource) {
   void *one = resource.allocate(100);
@@ -95,8 +94,7 @@ TEST(CudaResource, equals_those_of_the_same_context) {
 /* The real thing has no double's streams. */
 bool has_double() { return fake_cudart_calls() > 0; }
 
-class OnStreams : public testing::TestWithParam<int> {
-protected:
+struct OnStreams : testing::TestWithParam<int> {
   /* Memory of GPU 0: a pool, an ordered context, an ordered pool, and contexts whose frees wait. */
   static umem::Context memory(int which) {
     if (which == 0) return umem::Pool(umem::Cuda());

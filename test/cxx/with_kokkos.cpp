@@ -5,8 +5,7 @@
 
 using OnCpu = Kokkos::DefaultHostExecutionSpace;
 
-class WithKokkos : public testing::Test {
-protected:
+struct WithKokkos : testing::Test {
   static void SetUpTestSuite() { Kokkos::initialize(); }
   static void TearDownTestSuite() { Kokkos::finalize(); }
 };

@@ -60,8 +60,7 @@ TEST(WithThrust, containers_use_the_memory_of_a_context) {
   EXPECT_THROW(umem::ThrustAllocator<int>{umem::File::scratch()}, umem::not_supported_error);
 }
 
-class ThrustMemory : public EachPlace {};
-FOR_EACH_PLACE(ThrustMemory);
+ON_EACH_PLACE(ThrustMemory);
 
 TEST_P(ThrustMemory, is_taken_and_given_back) {
   if (place.can(umemOffsets)) {
