@@ -27,23 +27,28 @@ def built(tmp_path_factory):
     for module in LIBRARIES.values():
         pytest.importorskip(module)
     folder = tmp_path_factory.mktemp("extensions")
-    return build(FOLDER, tmp_path_factory.mktemp("extensions"))
-
-
-def build(project, folder):
-    """The folder, in which CMake has built a project for the package of this Python."""
-    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    if not cmake or not shutil.which("c++"):
-        pytest.skip("needs cmake and a compiler of C++")
-    root = subprocess.run([sys.executable, "-m", "umem", "--cmake-dir"], capture_output=True, text=True, check=True).stdout
-    for command in (
-        [cmake, "-S", project, "-B", folder, f"-Dumem_ROOT={root.strip()}", f"-DPython_EXECUTABLE={sys.executable}",
-         "-DCMAKE_BUILD_TYPE=Debug"],
-        [cmake, "--build", folder],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    run(*configure(FOLDER, folder))
+    run(cmake(), "--build", folder)
     return folder
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def cmake():
+    return shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+
+
+def configure(project, folder):
+    """The command with which CMake makes the folder a build of the project for the package of this Python."""
+    if not cmake() or not shutil.which("c++"):
+        pytest.skip("needs cmake and a compiler of C++")
+    root = run(sys.executable, "-m", "umem", "--cmake-dir").strip()
+    return [cmake(), "-S", project, "-B", folder, f"-Dumem_ROOT={root}", f"-DPython_EXECUTABLE={sys.executable}",
+            "-DCMAKE_BUILD_TYPE=Debug"]
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -529,9 +534,15 @@ thread.join()
     assert words in out
 
 
-def test_the_example_prints_what_the_page_shows(tmp_path):
+EXAMPLE = FOLDER.parents[2] / "examples/extension"
+
+
+def test_the_example_prints_what_the_page_shows(built):
     pytest.importorskip("nanobind")
-    example = FOLDER.parents[2] / "examples/extension"
-    build(example, tmp_path)
-    done = subprocess.run([sys.executable, example / "use.py"], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0 and done.stdout == (example / "use.out").read_text(), done.stderr
+    done = subprocess.run([sys.executable, EXAMPLE / "use.py"], capture_output=True, text=True, cwd=built / "example")
+    assert done.returncode == 0 and done.stdout == (EXAMPLE / "use.out").read_text(), done.stderr
+
+
+def test_the_example_is_a_project_by_itself(tmp_path):
+    pytest.importorskip("nanobind")
+    run(*configure(EXAMPLE, tmp_path))
