@@ -2,10 +2,13 @@
  * of the Python package compare with the library safetensors and with NumPy. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include <umem.h>
 #include <umem/formats.h>
 
+#include "child.h"
 #include "fake/doubles.h"
 #include "temporary.h"
 #include "unit/each_backend.h"
@@ -287,6 +290,64 @@ TEST(big_endian_arrays_are_turned_on_every_context) {
 static bool stop_at(void *user, uint64_t done, uint64_t total) {
   assert_int_equal(total, long_bytes);
   return done < *(uint64_t *)user;
+}
+
+/* ---- long headers ---- */
+
+/* A file of safetensors without elements, whose header has about nbytes, in *text. */
+static size_t make_long(char **text, size_t nbytes) {
+  enum { entry_size = 100 };
+  size_t used = 8;
+  *text = malloc(nbytes + entry_size);
+  assert_non_null(*text);
+  for (unsigned k = 0; used < nbytes; k++)
+    used += (size_t)sprintf(*text + used, "%c\"%x\":{\"dtype\":\"U8\",\"shape\":[0],%s}",
+                            k ? ',' : '{', k, "\"data_offsets\":[0,0]");
+  (*text)[used++] = '}';
+  memcpy(*text, &(uint64_t){used - 8}, 8);
+  return used;
+}
+
+static void open_long(char const *text, size_t nbytes) {
+  umemArchive *archive = umemArchive_read(&host, (uintptr_t)text, nbytes, &status);
+  assert_int_equal(status, umemOK);
+  umemArchive_release(archive);
+}
+
+/* Of the processor, the least of three. */
+static double seconds_for(size_t nbytes) {
+  char *text;
+  clock_t least = 0;
+  size_t const length = make_long(&text, nbytes);
+  for (int times = 0; times < 3; times++) {
+    clock_t const begun = clock();
+    open_long(text, length);
+    clock_t const taken = clock() - begun;
+    if (!times || taken < least) least = taken;
+  }
+  free(text);
+  return (double)least / CLOCKS_PER_SEC;
+}
+
+static long most_kilobytes(void) {
+  struct rusage usage;
+  assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+  return usage.ru_maxrss;
+}
+
+/* The library safetensors takes 15 times the bytes of such a header. */
+TEST(a_long_header_takes_time_and_memory_of_its_length) {
+  enum { some = 1 << 17, many = 1 << 23 };
+  char *text;
+  if (UNDER_SANITIZER) skip();
+  size_t const length = make_long(&text, many);
+  IN_CHILD {
+    long const before = most_kilobytes();
+    open_long(text, length);
+    EXPECT(most_kilobytes() - before < 10 * (many >> 10));
+  }
+  free(text);
+  assert_true(seconds_for(8 * some) < 3 * 8 * seconds_for(some));
 }
 
 TEST(a_compressed_array_is_a_copy_that_lives_on) {
