@@ -20,22 +20,21 @@ static umemHost host;
 static umemStatusType status;
 static char path[200];
 
-static int set_up(void **state) {
-  (void)state;
+static void set_up(void **state UNUSED) {
   status = umemOK;
   umem_thread_clear();
   doubles_use();
   temporary_name(path, sizeof path);
-  return umemHost_ctor(&host) != umemOK;
+  assert_ok(umemHost_ctor(&host));
 }
 
-static int tear_down(void **state) {
-  (void)state;
+static void tear_down(void **state UNUSED) {
   remove(path);
   umem_dtor(&host);
   char const *complaint = doubles_complaint();
   if (complaint) fail_msg("%s", complaint);
-  return status != umemOK || umem_thread_status() != umemOK;
+  assert_ok(status);
+  assert_ok(umem_thread_status());
 }
 
 #define TEST(name) TEST_CASE_WITH(name, set_up, tear_down)
