@@ -30,13 +30,14 @@ namespace umem {
 /* RAM of this process. All Hosts are one memory. */
 class Host : public Context {
 public:
-  Host();
+  Host() : Context(make_by(nullptr, umemHost_ctor)) {}
 
   /* RAM on chosen nodes of the machine, or on pages of a chosen size: umemHost_ctor_with. */
-  explicit Host(umemHostOptions const &options);
+  explicit Host(umemHostOptions const &options)
+      : Context(make_by(nullptr, umemHost_ctor_with, &options)) {}
 
   /* On which node the page at adr is; -1 as long as nothing has touched it: umemHost_node. */
-  int node(address adr) const;
+  int node(address adr) const { return detail::filled(-1, umemHost_node, c_struct(), adr); }
 
   UMEM_KIND_OF_CONTEXT(Host, "host")
 };
@@ -52,18 +53,23 @@ char const *c_path(std::string const &path);
 class File : public Context {
 public:
   File(std::string const &path, char const *mode,
-       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
+       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
+      : Context(make_by(nullptr, umemFile_ctor_with, detail::c_path(path), mode, &options)) {}
 
   /* A nameless file that vanishes at the end. */
-  static File scratch();
+  static File scratch() { return File(make_by(nullptr, umemFile_ctor, nullptr, "w+")); }
 
   /* Takes over an open descriptor: umemFile_adopt. If this throws, the caller keeps fd. */
-  static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
+  static File adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
+    return File(make_by(nullptr, umemFile_adopt_with, fd, &options));
+  }
 
   /* A new file. commit() replaces the one at path by it in one step: umemFile_replace_with. Without
    * a commit the new file is removed, and the old one stays as it is. */
   static File replace(std::string const &path,
-                      umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
+                      umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
+    return File(make_by(nullptr, umemFile_replace_with, detail::c_path(path), &options));
+  }
 
   /* The path that the file of replace() has until commit(), for other processes that write to it:
    * umemFile_draft. */
@@ -79,13 +85,16 @@ public:
 class MMap : public Context {
 public:
   MMap(std::string const &path, char const *mode,
-       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
+       umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT)
+      : Context(make_by(nullptr, umemMMap_ctor_with, detail::c_path(path), mode, &options)) {}
 
   /* A nameless file that vanishes at the end. */
-  static MMap scratch();
+  static MMap scratch() { return MMap(make_by(nullptr, umemMMap_ctor, nullptr, "w+")); }
 
   /* Takes over an open descriptor: umemMMap_adopt. If this throws, the caller keeps fd. */
-  static MMap adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT);
+  static MMap adopt(int fd, umemFileOptions const &options = UMEM_FILE_OPTIONS_INIT) {
+    return MMap(make_by(nullptr, umemMMap_adopt_with, fd, &options));
+  }
 
   /* The offset in the file of the byte at adr; umem::index_error outside of the mapping. */
   address offset(address adr) const {
@@ -103,10 +112,13 @@ public:
 /* The object of a web server at a URL, which is only read; addresses are byte offsets. */
 class Url : public Context {
 public:
-  explicit Url(std::string const &url, umemUrlOptions const &options = UMEM_URL_OPTIONS_INIT);
+  explicit Url(std::string const &url, umemUrlOptions const &options = UMEM_URL_OPTIONS_INIT)
+      : Context(make_by(nullptr, umemUrl_ctor, detail::c_path(url), &options)) {}
 
   /* How many requests there were, and what they have brought: umemUrl_stats. */
-  umemUrlStats stats() const;
+  umemUrlStats stats() const {
+    return detail::filled<umemUrlStats>(UMEM_URL_STATS_INIT, umemUrl_stats, c_struct());
+  }
 
   UMEM_KIND_OF_CONTEXT(Url, "https")
 };
@@ -116,7 +128,8 @@ public:
 class S3 : public Context {
 public:
   explicit S3(std::string const &url, char const *mode = "r",
-              umemS3Options const &options = UMEM_S3_OPTIONS_INIT);
+              umemS3Options const &options = UMEM_S3_OPTIONS_INIT)
+      : Context(make_by(nullptr, umemS3_ctor_with, detail::c_path(url), mode, &options)) {}
 
   /* Gives up an object of mode "w": umemS3_abandon. */
   void abandon() const { detail::check_status(umemS3_abandon(c_struct())); }
@@ -128,21 +141,26 @@ public:
 class Shm : public Context {
 public:
   /* A new segment without a name, with room for so many bytes of blocks. */
-  explicit Shm(std::size_t capacity);
+  explicit Shm(std::size_t capacity) : Context(make_by(nullptr, umemShm_ctor, nullptr, capacity)) {}
 
   /* The segment of this name: opens it, or creates it if there is none. capacity 0: only opens
    * it. */
-  explicit Shm(std::string const &name, std::size_t capacity = 0);
+  explicit Shm(std::string const &name, std::size_t capacity = 0)
+      : Context(make_by(nullptr, umemShm_ctor, detail::c_path(name), capacity)) {}
 
   /* Makes or opens a segment with options; an empty name means none. */
-  Shm(std::string const &name, umemShmOptions const &options);
+  Shm(std::string const &name, umemShmOptions const &options)
+      : Context(make_by(nullptr, umemShm_ctor_with, name.empty() ? nullptr : detail::c_path(name),
+                        &options)) {}
 
   /* Takes over the descriptor of a segment, also if it throws: umemShm_adopt. */
-  static Shm adopt(int fd);
+  static Shm adopt(int fd) { return Shm(make_by(nullptr, umemShm_adopt, fd)); }
 
   /* Takes over a descriptor with options, whose trust says whose segment it may be:
    * umemShm_adopt_with. */
-  static Shm adopt(int fd, umemShmOptions const &options);
+  static Shm adopt(int fd, umemShmOptions const &options) {
+    return Shm(make_by(nullptr, umemShm_adopt_with, fd, &options));
+  }
 
   /* Removes a name. Processes that have the segment keep it. */
   static void remove(std::string const &name) {
@@ -188,7 +206,7 @@ public:
 /* Memory of one GPU; calls finish before they return. */
 class Cuda : public Context {
 public:
-  explicit Cuda(int device = 0);
+  explicit Cuda(int device = 0) : Context(make_by(nullptr, umemCuda_ctor, device)) {}
 
   UMEM_KIND_OF_CONTEXT(Cuda, "cuda")
 };
@@ -196,7 +214,7 @@ public:
 /* Pinned host memory; flags: 0 or UMEM_WRITE_COMBINED. */
 class CudaHost : public Context {
 public:
-  explicit CudaHost(unsigned flags = 0);
+  explicit CudaHost(unsigned flags = 0) : Context(make_by(nullptr, umemCudaHost_ctor, flags)) {}
 
   UMEM_KIND_OF_CONTEXT(CudaHost, "cuda-host")
 };
@@ -204,7 +222,8 @@ public:
 /* Managed memory; flags: as of umemCudaManaged_ctor, hints and UMEM_OVERSUBSCRIBE. */
 class CudaManaged : public Context {
 public:
-  explicit CudaManaged(int device = 0, unsigned flags = 0);
+  explicit CudaManaged(int device = 0, unsigned flags = 0)
+      : Context(make_by(nullptr, umemCudaManaged_ctor, device, flags)) {}
 
   UMEM_KIND_OF_CONTEXT(CudaManaged, "cuda-managed")
 };
@@ -213,7 +232,8 @@ public:
 class CudaAsync : public Context {
 public:
   explicit CudaAsync(int device = 0, std::uintptr_t stream = UMEM_STREAM_NEW,
-                     umemCudaAsyncOptions const *options = nullptr);
+                     umemCudaAsyncOptions const *options = nullptr)
+      : Context(make_by(nullptr, umemCudaAsync_ctor_with, device, stream, options)) {}
 
   /* The cudaStream_t. */
   std::uintptr_t stream() const { return detail::checked_call(umemCudaAsync_stream, c_context()); }
@@ -330,67 +350,10 @@ UMEM_INLINE std::shared_ptr<umemVirtual> Context::layer(char const *kind,
   umem::raise(whole && attempt.type == umemValueError ? none : attempt.type, attempt.text);
 }
 
-UMEM_INLINE Host::Host() : Context(make_by(nullptr, umemHost_ctor)) {}
-
-UMEM_INLINE Host::Host(umemHostOptions const &options)
-    : Context(make_by(nullptr, umemHost_ctor_with, &options)) {}
-
-UMEM_INLINE int Host::node(address adr) const {
-  return detail::filled(-1, umemHost_node, c_struct(), adr);
-}
-
-UMEM_INLINE File::File(std::string const &path, char const *mode, umemFileOptions const &options)
-    : Context(make_by(nullptr, umemFile_ctor_with, detail::c_path(path), mode, &options)) {}
-
-UMEM_INLINE File File::scratch() { return File(make_by(nullptr, umemFile_ctor, nullptr, "w+")); }
-
-UMEM_INLINE File File::adopt(int fd, umemFileOptions const &options) {
-  return File(make_by(nullptr, umemFile_adopt_with, fd, &options));
-}
-
-UMEM_INLINE File File::replace(std::string const &path, umemFileOptions const &options) {
-  return File(make_by(nullptr, umemFile_replace_with, detail::c_path(path), &options));
-}
-
 UMEM_INLINE std::string File::draft() const {
   char path[4096];
   detail::check_status(umemFile_draft(c_struct(), path, sizeof path));
   return path;
-}
-
-UMEM_INLINE MMap::MMap(std::string const &path, char const *mode, umemFileOptions const &options)
-    : Context(make_by(nullptr, umemMMap_ctor_with, detail::c_path(path), mode, &options)) {}
-
-UMEM_INLINE MMap MMap::scratch() { return MMap(make_by(nullptr, umemMMap_ctor, nullptr, "w+")); }
-
-UMEM_INLINE MMap MMap::adopt(int fd, umemFileOptions const &options) {
-  return MMap(make_by(nullptr, umemMMap_adopt_with, fd, &options));
-}
-
-UMEM_INLINE Url::Url(std::string const &url, umemUrlOptions const &options)
-    : Context(make_by(nullptr, umemUrl_ctor, detail::c_path(url), &options)) {}
-
-UMEM_INLINE umemUrlStats Url::stats() const {
-  return detail::filled<umemUrlStats>(UMEM_URL_STATS_INIT, umemUrl_stats, c_struct());
-}
-
-UMEM_INLINE S3::S3(std::string const &url, char const *mode, umemS3Options const &options)
-    : Context(make_by(nullptr, umemS3_ctor_with, detail::c_path(url), mode, &options)) {}
-
-UMEM_INLINE Shm::Shm(std::size_t capacity)
-    : Context(make_by(nullptr, umemShm_ctor, nullptr, capacity)) {}
-
-UMEM_INLINE Shm::Shm(std::string const &name, std::size_t capacity)
-    : Context(make_by(nullptr, umemShm_ctor, detail::c_path(name), capacity)) {}
-
-UMEM_INLINE Shm::Shm(std::string const &name, umemShmOptions const &options)
-    : Context(make_by(nullptr, umemShm_ctor_with, name.empty() ? nullptr : detail::c_path(name),
-                      &options)) {}
-
-UMEM_INLINE Shm Shm::adopt(int fd) { return Shm(make_by(nullptr, umemShm_adopt, fd)); }
-
-UMEM_INLINE Shm Shm::adopt(int fd, umemShmOptions const &options) {
-  return Shm(make_by(nullptr, umemShm_adopt_with, fd, &options));
 }
 
 UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
@@ -405,18 +368,6 @@ UMEM_INLINE std::vector<umemShmBlock> Shm::blocks() const {
     return found;
   }
 }
-
-UMEM_INLINE Cuda::Cuda(int device) : Context(make_by(nullptr, umemCuda_ctor, device)) {}
-
-UMEM_INLINE CudaHost::CudaHost(unsigned flags)
-    : Context(make_by(nullptr, umemCudaHost_ctor, flags)) {}
-
-UMEM_INLINE CudaManaged::CudaManaged(int device, unsigned flags)
-    : Context(make_by(nullptr, umemCudaManaged_ctor, device, flags)) {}
-
-UMEM_INLINE CudaAsync::CudaAsync(int device, std::uintptr_t stream,
-                                 umemCudaAsyncOptions const *options)
-    : Context(make_by(nullptr, umemCudaAsync_ctor_with, device, stream, options)) {}
 
 } // namespace umem
 
