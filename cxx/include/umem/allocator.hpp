@@ -18,8 +18,8 @@
 namespace umem {
 namespace detail {
 
-/* Memory of a context for allocators and memory_resource.hpp. It is copied, never moved from: a
- * moved-from allocator keeps its value. */
+/* Memory of a context: the base of allocators, and for memory_resource.hpp. It is copied, never moved
+ * from: a moved-from allocator keeps its value. */
 class AllocatorMemory {
 public:
   /* Throws umem::value_error for an empty handle, and umem::not_supported_error if addresses are no
@@ -65,7 +65,7 @@ template <template <class> class Any> inline constexpr bool is_allocator = false
 
 } // namespace detail
 
-template <class Type> class Allocator {
+template <class Type> class Allocator : public detail::AllocatorMemory {
 public:
   using value_type = Type;
   using is_always_equal = std::false_type;
@@ -75,44 +75,39 @@ public:
 
   /* Throws umem::not_supported_error if the CPU cannot read and write the memory, and
    * umem::value_error for an empty handle. */
-  Allocator(Context const &context) : memory_(context, true) {}
+  Allocator(Context const &context) : AllocatorMemory(context, true) {}
 
   /* For another type of elements. */
   template <class OtherType>
-  Allocator(Allocator<OtherType> const &other) noexcept : memory_(other.memory_) {}
+  Allocator(Allocator<OtherType> const &other) noexcept : AllocatorMemory(other) {}
 
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
   [[nodiscard]] Type *allocate(std::size_t n) {
-    return static_cast<Type *>(memory_.allocate(detail::bytes_of<Type>(n), alignof(Type)));
+    return static_cast<Type *>(AllocatorMemory::allocate(detail::bytes_of<Type>(n), alignof(Type)));
   }
 
-  void deallocate(Type *block, std::size_t) noexcept { memory_.deallocate(block, alignof(Type)); }
-
-  Context const &context() const noexcept { return memory_.context(); }
-
-private:
-  template <class OtherType> friend class Allocator;
-
-  detail::AllocatorMemory memory_;
+  void deallocate(Type *block, std::size_t) noexcept {
+    AllocatorMemory::deallocate(block, alignof(Type));
+  }
 };
 
 /* As std::pmr::polymorphic_allocator, for memory that need not be the CPU's: its type does not
  * depend on the context, and the pointers that it returns are those of the device. It constructs
  * and touches nothing in the memory. On an ordered context allocations and frees are in the order
  * of the queue. Containers of the standard library need umem::Allocator, which waits. */
-template <class Type = std::byte> class PolymorphicAllocator {
+template <class Type = std::byte> class PolymorphicAllocator : public detail::AllocatorMemory {
 public:
   using value_type = Type;
 
   /* Throws umem::not_supported_error for addresses that are no pointers, such as those of a file,
    * and umem::value_error for an empty handle. */
-  PolymorphicAllocator(Context const &context) : memory_(context, false) {}
+  PolymorphicAllocator(Context const &context) : AllocatorMemory(context, false) {}
 
   /* For another type of elements. */
   template <class OtherType>
   PolymorphicAllocator(PolymorphicAllocator<OtherType> const &other) noexcept
-      : memory_(other.memory_) {}
+      : AllocatorMemory(other) {}
 
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
@@ -127,21 +122,14 @@ public:
   /* nbytes at a multiple of alignment, a power of two. */
   [[nodiscard]] void *allocate_bytes(std::size_t nbytes,
                                      std::size_t alignment = alignof(std::max_align_t)) {
-    return memory_.allocate(nbytes, alignment, false);
+    return AllocatorMemory::allocate(nbytes, alignment, false);
   }
 
   /* Records and reports a failure as ~Buffer does. */
   void deallocate_bytes(void *block, std::size_t,
                         std::size_t alignment = alignof(std::max_align_t)) noexcept {
-    memory_.deallocate(block, alignment);
+    AllocatorMemory::deallocate(block, alignment);
   }
-
-  Context const &context() const noexcept { return memory_.context(); }
-
-private:
-  template <class OtherType> friend class PolymorphicAllocator;
-
-  detail::AllocatorMemory memory_;
 };
 
 namespace detail {

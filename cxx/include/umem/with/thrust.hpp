@@ -32,7 +32,7 @@ namespace umem {
  *
  * New memory may be used on any stream: on an ordered context the allocation waits for the work
  * queued there. Free memory, that is end a vector, after the work on other streams that uses it. */
-template <class Type> class ThrustAllocator {
+template <class Type> class ThrustAllocator : public detail::AllocatorMemory {
 public:
   using value_type = Type;
   using pointer = thrust::device_ptr<Type>;
@@ -49,29 +49,22 @@ public:
 
   /* Throws umem::not_supported_error if addresses are no pointers, and umem::value_error for an
    * empty handle. */
-  ThrustAllocator(Context const &context) : memory_(context, false) {}
+  ThrustAllocator(Context const &context) : AllocatorMemory(context, false) {}
 
   /* For another type of elements. */
   template <class OtherType>
-  ThrustAllocator(ThrustAllocator<OtherType> const &other) noexcept : memory_(other.memory_) {}
+  ThrustAllocator(ThrustAllocator<OtherType> const &other) noexcept : AllocatorMemory(other) {}
 
   /* n elements at a multiple of alignof(Type). Throws umem::memory_error, which is a
    * std::bad_alloc. */
   [[nodiscard]] pointer allocate(std::size_t n) {
-    void *block = memory_.allocate(detail::bytes_of<Type>(n), alignof(Type));
+    void *block = AllocatorMemory::allocate(detail::bytes_of<Type>(n), alignof(Type));
     return pointer(static_cast<Type *>(block));
   }
 
   void deallocate(pointer block, std::size_t) noexcept {
-    memory_.deallocate(block.get(), alignof(Type));
+    AllocatorMemory::deallocate(block.get(), alignof(Type));
   }
-
-  Context const &context() const noexcept { return memory_.context(); }
-
-private:
-  template <class OtherType> friend class ThrustAllocator;
-
-  detail::AllocatorMemory memory_;
 };
 
 namespace detail {
