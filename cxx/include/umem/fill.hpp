@@ -26,14 +26,7 @@ template <class Type, int Rank> struct Count {
   Extents<Rank> strides;
 
   template <class... Indices> UMEM_FUNCTION void operator()(Type &element, Indices... i) const {
-    index_t n = number(std::make_integer_sequence<int, Rank>(), i...);
-    element = static_cast<Type>(start + step * static_cast<Type>(n));
-  }
-
-private:
-  template <int... Nth, class... Indices>
-  UMEM_FUNCTION index_t number(std::integer_sequence<int, Nth...>, Indices... i) const {
-    return ((i * strides.at[Nth]) + ... + index_t(0));
+    element = static_cast<Type>(start + step * static_cast<Type>(offset_of(strides, i...)));
   }
 };
 

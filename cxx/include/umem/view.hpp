@@ -30,7 +30,17 @@ UMEM_FUNCTION constexpr index_t distance(Extents<Rank> const &i,
   return result;
 }
 
-/* The pointer itself, as a call that makes no instruction. GCC makes a second loop, with vector
+/* As distance, of indices one by one: without a loop. */
+template <int Rank, class... Indices>
+UMEM_FUNCTION constexpr index_t offset_of(Extents<Rank> const &strides, Indices... i) noexcept {
+  index_t result = 0;
+  [[maybe_unused]] int k = 0;
+  ((result += static_cast<index_t>(i) * strides.at[k++]), ...);
+  return result;
+}
+
+/* The pointer itself, as a call that makes no instruction.
+ GCC makes a second loop, with vector
  * instructions, where one factor of an address may be a stride of 1. It would take the index of an
  * outer loop for one if this loop reads strides from memory, as those of a guard are: behind a call
  * it looks for none. */

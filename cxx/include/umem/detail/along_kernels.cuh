@@ -34,21 +34,16 @@ struct AlongCall<std::integer_sequence<int, Nth...>, Result, Op, Function, OutTy
 
   /* Whether the elements of one output follow each other in all inputs. */
   bool in_lines() const noexcept {
-    return (
-        (static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).strides.at[Rank - 1] == 1) &&
-        ...);
+    return ((StridedOperand<Nth, Rank, Types>::strides.at[Rank - 1] == 1) && ...);
   }
 
   /* functor of the elements at (i, j, ..., n); the last index is in the reduced dimension. */
   template <class... Indices> __device__ Result value(Indices... i) {
-    auto all = std::make_integer_sequence<int, Rank>();
     if constexpr (takes_position<Function>)
-      return static_cast<Result>(functor(
-          static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(all, i...)...,
-          last_of(i...)));
+      return static_cast<Result>(
+          functor(StridedOperand<Nth, Rank, Types>::element(i...)..., last_of(i...)));
     else
-      return static_cast<Result>(functor(
-          static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(all, i...)...));
+      return static_cast<Result>(functor(StridedOperand<Nth, Rank, Types>::element(i...)...));
   }
 
 private:
@@ -68,13 +63,6 @@ private:
 };
 
 /* ---- by blocks ---- */
-
-/* At least n, and a power of two; at most `most`, which is one, too. */
-inline unsigned power_of_two(index_t n, unsigned most) noexcept {
-  unsigned power = 1;
-  while (power < most && power < n) power *= 2;
-  return power;
-}
 
 /* From this number of outputs on each has its blocks for itself; fewer keep as many blocks busy. */
 inline constexpr index_t many_outputs = 1 << 10, many_blocks = 1 << 11;

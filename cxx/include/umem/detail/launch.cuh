@@ -160,7 +160,15 @@ inline unsigned blocks_for(index_t count, index_t size) noexcept {
   return static_cast<unsigned>((count + size - 1) / size);
 }
 
+/* The first power of two that is not below count; or most, itself one. */
+inline unsigned power_of_two(index_t count, unsigned most) noexcept {
+  unsigned power = 1;
+  while (power < count && power < most) power *= 2;
+  return power;
+}
+
 /* Calls functor(begin, end) for parts of [begin, end), each small enough for one launch. */
+
 template <int Rank, class Function>
 void in_launches(Extents<Rank> const &begin, Extents<Rank> const &end, Function const &functor) {
   double count = 1;
@@ -279,12 +287,11 @@ private:
     if constexpr (Rank == 1) {
       threads = dim3(block_threads, 1, 1);
     } else {
-      unsigned x = power_of_2(static_cast<unsigned>(extents[Rank - 1]), 128);
+      unsigned x = power_of_two(extents[Rank - 1], 128);
       while (x > 32 && waste_of(x) > extents[Rank - 1] / 8) x /= 2;
-      unsigned y = power_of_2(blocks_for(extents[Rank - 2], Rows), block_threads / x);
+      unsigned y = power_of_two(blocks_for(extents[Rank - 2], Rows), block_threads / x);
       unsigned z = 1;
-      if constexpr (Rank > 2)
-        z = power_of_2(static_cast<unsigned>(extents[Rank - 3]), block_threads / (x * y));
+      if constexpr (Rank > 2) z = power_of_two(extents[Rank - 3], block_threads / (x * y));
       if (z > 64) z = 64; /* CUDA's limit */
       threads = dim3(block_threads / (y * z), y, z);
     }
@@ -293,13 +300,6 @@ private:
   /* How many threads of a row of tiles, each x wide, are beyond its end. */
   std::int32_t waste_of(unsigned x) const noexcept {
     return static_cast<std::int32_t>(blocks_for(extents[Rank - 1], x) * x) - extents[Rank - 1];
-  }
-
-  /* The first power of 2 that is not below count; or most, itself one. */
-  static unsigned power_of_2(unsigned count, unsigned most) noexcept {
-    unsigned power = 1;
-    while (power < count && power < most) power *= 2;
-    return power;
   }
 
   index_t length(int k) const noexcept {

@@ -119,24 +119,18 @@ __device__ LoadedPack<Width, Operand> load_operand(Operand const &operand, Integ
 
 /* call(e, element of each operand) for the elements of packs, which then are stored. Starts all
  * loads before. */
-template <int Width, class Call, class Integer, class... Operands>
-__device__ void map_whole(Call &invoke, Integer first, LoadedPack<Width, Operands>... loaded) {
-#pragma unroll
-  for (int e = 0; e < Width; e++) invoke(e, loaded[e]...);
-  auto store = [&](auto &operand, auto *data) {
-    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
-      store_pack<Width>(data + first, operand.pack);
-  };
-  (store(loaded, loaded.data), ...);
-}
-template <int Width, class Call, class Integer, class... Operands>
-__device__ void map_part(Call &invoke, Integer first, Integer count,
+template <bool whole, int Width, class Call, class Integer, class... Operands>
+__device__ void map_pack(Call &invoke, Integer first, Integer count,
                          LoadedPack<Width, Operands>... loaded) {
 #pragma unroll
   for (int e = 0; e < Width; e++)
-    if (first + e >= 0 && first + e < count) invoke(e, loaded[e]...);
+    if (whole || (first + e >= 0 && first + e < count)) invoke(e, loaded[e]...);
   auto store = [&](auto &operand, auto *data) {
-    if constexpr (!std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+    if constexpr (std::is_const_v<std::remove_pointer_t<decltype(data)>>)
+      return;
+    else if constexpr (whole)
+      store_pack<Width>(data + first, operand.pack);
+    else
       store_part<Width>(data, first, count, operand.pack);
   };
   (store(loaded, loaded.data), ...);
@@ -148,9 +142,9 @@ template <int Width, class Call, class Integer, class... Operands>
 __device__ void map_pack_at(Call &&invoke, Integer first, Integer count,
                             Operands const &...operands) {
   if (first >= 0 && first + Width <= count)
-    map_whole<Width>(invoke, first, load_operand<Width>(operands, first, count, true)...);
+    map_pack<true>(invoke, first, count, load_operand<Width>(operands, first, count, true)...);
   else /* the first or the last pack */
-    map_part<Width>(invoke, first, count, load_operand<Width>(operands, first, count, false)...);
+    map_pack<false>(invoke, first, count, load_operand<Width>(operands, first, count, false)...);
 }
 
 /* Elements of views that are contiguous within each row, but not
@@ -177,11 +171,6 @@ __device__ Type *row_at(Type *data, Extents<Rank> const &strides,
  * (head + offset) % Width of pack 0. */
 template <int Width> __device__ index_t pack_begin(index_t pack, index_t head, index_t offset) {
   return pack * Width - ((head + offset) & (Width - 1));
-}
-
-template <class Integer> __device__ index_t last_of(Integer i) { return static_cast<index_t>(i); }
-template <class Integer, class... More> __device__ index_t last_of(Integer, More... j) {
-  return last_of(j...);
 }
 
 /* ---- elements that follow each other ---- */
@@ -272,9 +261,8 @@ template <int Count, int Rank, class Type> struct StridedOperand {
   Type *data;
   Extents<Rank> strides;
 
-  template <int... Dims, class... Indices>
-  __device__ Type &element(std::integer_sequence<int, Dims...>, Indices... i) const {
-    return data[((i * strides.at[Dims]) + ... + index_t(0))];
+  template <class... Indices> __device__ Type &element(Indices... i) const {
+    return data[offset_of(strides, i...)];
   }
 };
 
@@ -291,14 +279,10 @@ struct MapStrided<indexed, std::integer_sequence<int, Nth...>, Rank, Function, T
       : StridedOperand<Nth, Rank, Types>{data, loops.strides[Nth]}..., functor(f_) {}
 
   template <class... Indices> __device__ decltype(auto) operator()(Indices... i) {
-    auto all = std::make_integer_sequence<int, Rank>();
     if constexpr (indexed)
-      return functor(static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(
-                         all, static_cast<index_t>(i)...)...,
-                     i...);
+      return functor(StridedOperand<Nth, Rank, Types>::element(i...)..., i...);
     else
-      return functor(static_cast<StridedOperand<Nth, Rank, Types> const &>(*this).element(
-          all, static_cast<index_t>(i)...)...);
+      return functor(StridedOperand<Nth, Rank, Types>::element(i...)...);
   }
 };
 

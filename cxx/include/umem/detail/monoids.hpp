@@ -49,9 +49,7 @@ template <class Type, int Rank> struct LocatedElement {
 
   template <class... Indices>
   UMEM_FUNCTION Located<std::remove_const_t<Type>> operator()(Indices... i) const {
-    Extents<Rank> at;
-    if constexpr (Rank > 0) at = Extents<Rank>(static_cast<index_t>(i)...);
-    return {view.data[distance(at, view.strides)], distance(at, numbers)};
+    return {view.data[offset_of(view.strides, i...)], offset_of(numbers, i...)};
   }
 };
 

@@ -135,13 +135,7 @@ template <class Type, int Rank> struct StoreElement {
     return functor(value, i...);
   }
   template <class... Indices> __device__ void store(Type const &value, Indices... i) const {
-    data[offset(std::make_integer_sequence<int, Rank>(), static_cast<index_t>(i)...)] = value;
-  }
-
-private:
-  template <int... Nth, class... Indices>
-  __device__ index_t offset(std::integer_sequence<int, Nth...>, Indices... i) const {
-    return ((i * strides.at[Nth]) + ... + index_t(0));
+    data[offset_of(strides, i...)] = value;
   }
 };
 
