@@ -293,8 +293,13 @@ inline void copy(Context const &src, address src_adr, Context const &dst, addres
 
 namespace detail {
 
+/* The Host whose addresses are all pointers of the program. It never ends, so that destructors of
+ * static objects may copy. */
+Context const &pointers();
+
 template <class Progress>
 using if_progress =
+
     std::enable_if_t<std::is_invocable_r_v<bool, Progress &, std::uint64_t, std::uint64_t>>;
 
 /* A function of the program that C calls as the progress of a copy. */
@@ -345,14 +350,6 @@ void copy(Context const &src, address src_adr, Context const &dst, address dst_a
   call.rethrow();
   detail::check_status(status);
 }
-
-namespace detail {
-
-/* The Host whose addresses are all pointers of the program. It never ends, so that destructors of
- * static objects may copy. */
-Context const &pointers();
-
-} // namespace detail
 
 /* Copies nbytes to memory of the program. The copy is complete on return. */
 inline void copy(Context const &src, address src_adr, void *dst, std::size_t nbytes) {

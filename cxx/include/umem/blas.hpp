@@ -127,23 +127,21 @@ BlasMatrix<Type, Integer> to_blas(View<Type, 2> const &view) {
 template <class Integer = int, class Operand, class Other, class Type>
 BlasGemm<Type, Integer> to_gemm(View<Operand, 2> const &a, View<Other, 2> const &b,
                                 View<Type, 2> const &c) {
-  static_assert(std::is_same_v<Operand const, Type const> &&
-                    std::is_same_v<Other const, Type const>,
-                "to_gemm: the matrices must have the same type of elements");
+  constexpr bool fits =
+      std::is_same_v<Operand const, Type const> && std::is_same_v<Other const, Type const>;
+  static_assert(fits, "to_gemm: the matrices must have the same type of elements");
   static_assert(!std::is_const_v<Type>, "to_gemm: the result is written");
-  if constexpr (!std::is_same_v<Operand const, Type const> ||
-                !std::is_same_v<Other const, Type const>) {
+  if constexpr (!fits) {
     return {};
   } else {
     detail::check_blas_extents(a.extents.at[1], b.extents.at[0], "a and b");
     detail::check_blas_extents(a.extents.at[0], c.extents.at[0], "a and c");
     detail::check_blas_extents(b.extents.at[1], c.extents.at[1], "b and c");
     auto const to = to_blas<Integer>(c);
-    /* Rows without gaps are the transpose: c' = b' a'. */
-    auto const first = to.is_transposed ? to_blas<Integer>(View<Type const, 2>(b))
-                                        : to_blas<Integer>(View<Type const, 2>(a));
-    auto const second = to.is_transposed ? to_blas<Integer>(View<Type const, 2>(a))
-                                         : to_blas<Integer>(View<Type const, 2>(b));
+    auto first = to_blas<Integer>(View<Type const, 2>(a));
+    auto second = to_blas<Integer>(View<Type const, 2>(b));
+    if (to.is_transposed) std::swap(first, second); /* rows without gaps: c' = b' a' */
+
     return {first.is_transposed != to.is_transposed,
             second.is_transposed != to.is_transposed,
             to.rows,

@@ -22,6 +22,17 @@
 #include <umem/transform.hpp>
 
 namespace umem {
+
+/* The type of wrapping. */
+struct wrapping_t {
+  explicit wrapping_t() = default;
+};
+
+/* The last argument of convert: numbers that are out of the range of an integer type of n bits
+ * become the number in range that differs from them by a multiple of 2^n. Infinities and NaN become
+ * 0. */
+inline constexpr wrapping_t wrapping{};
+
 namespace detail {
 
 /* One number of a type from one of another type: on host and GPU, without
@@ -152,19 +163,6 @@ template <class To, bool wraps> struct Converted {
     return converted<To, wraps>(x);
   }
 };
-
-} // namespace detail
-/* The type of wrapping. */
-struct wrapping_t {
-  explicit wrapping_t() = default;
-};
-
-/* The last argument of convert: numbers that are out of the range of an integer type of n bits
- * become the number in range that differs from them by a multiple of 2^n. Infinities and NaN become
- * 0. */
-inline constexpr wrapping_t wrapping{};
-
-namespace detail {
 
 inline namespace UMEM_LAUNCH_NAMESPACE {
 

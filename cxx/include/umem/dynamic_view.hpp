@@ -42,19 +42,18 @@ public:
   /* Elements in C order without gaps. Throws umem::value_error if the shape has more than
    * max_rank dimensions or is not that of an array. */
   DynamicView(Type *data_, Shape const &shape)
-      : DynamicView(data_, shape, contiguous(checked(shape))) {}
+      : data(data_), rank_(static_cast<int>(checked(shape).size())) {
+    std::copy(shape.begin(), shape.end(), extents.begin());
+    strides = c_strides(extents); /* a 0 behind the last extent counts as 1 */
+  }
 
   /* data_ is element (0, ..., 0); there are no ghost cells. Throws umem::value_error if there
    * are not as many strides as extents, or more than max_rank. */
-  DynamicView(Type *data_, Shape const &shape, Shape const &strides_)
-      : data(data_), rank_(static_cast<int>(checked(shape).size())) {
+  DynamicView(Type *data_, Shape const &shape, Shape const &strides_) : DynamicView(data_, shape) {
     if (strides_.size() != shape.size())
       detail::raise_text(umemValueError, "the shape %s and the strides %s are not of one rank",
                          detail::in_words(shape).text, detail::in_words(strides_).text);
-    for (int k = 0; k < rank_; k++) {
-      extents.at[k] = shape[static_cast<std::size_t>(k)];
-      strides.at[k] = strides_[static_cast<std::size_t>(k)];
-    }
+    std::copy(strides_.begin(), strides_.end(), strides.begin());
   }
 
   int rank() const noexcept { return rank_; }
@@ -129,16 +128,6 @@ private:
                          detail::in_words(shape).text, max_rank);
     checked_product(shape);
     return shape;
-  }
-
-  static Shape contiguous(Shape const &shape) {
-    Shape strides = shape;
-    index_t stride = 1;
-    for (std::size_t k = shape.size(); k-- > 0;) {
-      strides[k] = stride;
-      stride *= shape[k] > 0 ? shape[k] : 1;
-    }
-    return strides;
   }
 
   int rank_ = 0;

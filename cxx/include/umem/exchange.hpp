@@ -18,13 +18,6 @@ namespace umem {
 
 namespace detail {
 
-template <class Type, int Rank> Part<Type, Rank> block_of(ArrayAccess<Type, Rank> &array) {
-  return array.part();
-}
-template <class Type, int Rank> Part<Type, Rank> block_of(Part<Type, Rank> const &part) {
-  return part;
-}
-
 /* The cells of a part in a range. */
 template <class Type, int Rank>
 Part<Type, Rank> cells_of(Part<Type, Rank> part, Range<Rank> const &range) {
@@ -65,10 +58,10 @@ void exchange_parts(Decomposition<Rank> const &decomposition,
 }
 
 template <class Blocks> auto parts_of_blocks(Blocks &blocks) {
-  using PartType = decltype(block_of(*std::begin(blocks)));
+  using PartType = decltype(as_part(*std::begin(blocks)));
   std::vector<PartType> parts;
   parts.reserve(static_cast<std::size_t>(std::distance(std::begin(blocks), std::end(blocks))));
-  for (auto &block : blocks) parts.push_back(block_of(block));
+  for (auto &block : blocks) parts.push_back(as_part(block));
   return parts;
 }
 
@@ -97,9 +90,9 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
  * repeats what is there. Throws umem::value_error for the rule periodic in a dimension where the
  * box is not: give that to the decomposition. */
 template <int Rank, class Blocks>
-void exchange_ghosts(
-    Decomposition<Rank> const &decomposition, Blocks &&blocks,
-    detail::ghost_rules_of<decltype(detail::block_of(*std::begin(blocks)))> const &rules) {
+void exchange_ghosts(Decomposition<Rank> const &decomposition, Blocks &&blocks,
+                     detail::ghost_rules_of<decltype(*std::begin(blocks))> const &rules) {
+
   for (int k = 0; k < Rank; k++)
     if (!decomposition.is_periodic(k) &&
         (rules.below[k].kind == periodic || rules.above[k].kind == periodic))

@@ -36,12 +36,10 @@ public:
       : Attachment(context, umem_attach(&handle, context.c_context()), handle.length) {}
 
   /* Attaches a handle with the descriptor that belongs to the handle, which is taken over, also if
-   * this throws. */
-  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers())
-      : Attachment(handle, fd, std::move(context), umemTrustDefault) {}
+   * this throws; -1 for none. trust: whose shared memory it may be: umem_attach_trusting. */
+  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context = detail::pointers(),
+                           umemTrust trust = umemTrustDefault)
 
-  /* Attaches shared memory of the users that trust names: umem_attach_trusting. fd: -1 for none. */
-  [[nodiscard]] Attachment(umemHandle const &handle, int fd, Context context, umemTrust trust)
       : Attachment(context, umem_attach_trusting(&handle, fd, context.c_context(), trust),
                    handle.length) {}
 

@@ -46,15 +46,11 @@
 #if UMEM_HAS_MDSPAN
 namespace umem {
 
+namespace detail {
+
 #if defined(UMEM_HAS_FULL_EXTENT)
-namespace detail {
-
 template <> inline constexpr bool is_full_extent<UMEM_STD::full_extent_t> = true;
-
-} // namespace detail
 #endif
-
-namespace detail {
 
 /* The extents of an mdspan of a view with a layout. */
 template <class Layout, UMEM_STD::size_t... k>

@@ -31,6 +31,12 @@ namespace umem {
 
 namespace detail {
 
+/* Throws umem::value_error if there are no elements. */
+template <class Operand> void check_some(Called const &function, Operand const &elements) {
+  if (extents_of(elements).product() == 0)
+    raise_text(umemValueError, "%s of no elements", function.name);
+}
+
 inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* op over init and f(element of each view). */
@@ -74,8 +80,7 @@ template <class PlaceType, class Operand, class Op>
 auto extreme(Called const &function, PlaceType const &place, Operand const &elements, Op op,
              bool largest) {
   using Type = value_of<Operand>;
-  if (extents_of(elements).product() == 0)
-    raise_text(umemValueError, "%s of no elements", function.name);
+  check_some(function, elements);
   return reduce_uses<Type>(function, place, limit_of<Type>(!largest), op, Identity(),
                            use(elements, read));
 }

@@ -23,12 +23,6 @@ namespace umem {
 
 namespace detail {
 
-/* Throws umem::value_error if there are no elements. */
-template <class Operand> void check_some(Called const &function, Operand const &elements) {
-  for (index_t extent : extents_of(elements))
-    if (extent == 0) throw value_error(std::string(function.name) + " of no elements");
-}
-
 template <class Operand> constexpr void check_order() {
   static_assert(!is_complex<value_of<Operand>>, "complex numbers have no smallest and largest one");
 }
