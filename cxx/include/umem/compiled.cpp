@@ -16,6 +16,5 @@
 #include <umem/array_mirror.hpp>
 #include <umem/part.hpp>
 #include <umem/detail/open_memory.hpp>
-#include <umem/detail/operand.hpp>
 #include <umem/detail/host_loops.hpp>
 #include <umem/print.hpp>

@@ -80,6 +80,15 @@ private:
  * two, of which one is written. */
 void share_guards(OpenMemory *const *all, int count) noexcept;
 
+/* ---- kernels ---- */
+
+/* Throws umem::value_error if kernels cannot use the memory of a context. A kernel on another
+ * stream than that of the context must finish before anything else uses the memory. */
+void settle_kernels(DevicePlace &place, Context const &context);
+
+/* Whether kernels of a GPU can use memory of a context. */
+bool kernels_reach_memory(DevicePlace const &gpu, Context const &context);
+
 } // namespace umem::detail
 
 #endif
@@ -233,6 +242,22 @@ UMEM_INLINE void OpenMemory::open_buffer(ItemLayout const &cells, std::size_t al
 UMEM_INLINE void OpenMemory::finish_elements(ItemLayout const &cells) {
   if (writes_ && buffer_) copy_buffer(cells, false);
   is_done_ = true;
+}
+
+/* ---- kernels ---- */
+
+UMEM_INLINE void settle_kernels(DevicePlace &place, Context const &context) {
+  check_device_accessible(context);
+  Place home(context);
+  if (!home.is_device() || home.device().wait || !is_in_order(place, home)) place.wait = true;
+  if (home.is_device() && place.device < 0) place.device = home.device().device;
+}
+
+UMEM_INLINE bool kernels_reach_memory(DevicePlace const &gpu, Context const &context) {
+  if (!context.can(umemDeviceAccessible)) return false;
+  if (context.can(umemCpuReadable)) return true; /* pinned or managed */
+  Place home(context);
+  return home.is_device() && home.device().device == gpu.device;
 }
 
 } // namespace umem::detail

@@ -16,13 +16,6 @@
 
 namespace umem::detail {
 
-/* Throws umem::value_error if kernels cannot use the memory of a context. A kernel on another
- * stream than that of the context must finish before anything else uses the memory. */
-void settle_kernels(DevicePlace &place, Context const &context);
-
-/* Whether kernels of a GPU can use memory of a context. */
-bool kernels_reach_memory(DevicePlace const &gpu, Context const &context);
-
 /* ---- which types are operands ---- */
 
 enum class OperandKind { view, guard, part, array };
@@ -53,8 +46,13 @@ inline constexpr bool is_operand<Arg, std::void_t<operand_t<bare_t<Arg>>>> = tru
 template <class Arg> using if_operand = std::enable_if_t<is_operand<Arg>>;
 
 /* An operand, or one with its access: umem::read(x), umem::discard(z). */
-template <class Arg> inline constexpr bool is_accessed = false;
-template <class Arg, class Access> inline constexpr bool is_accessed<Accessed<Arg, Access>> = true;
+template <class Arg> struct NamedAccess { using type = void; };
+template <class Arg, class Access> struct NamedAccess<Accessed<Arg, Access>> {
+  using type = Access;
+};
+/* What umem::read, umem::write or umem::discard around an operand says; void: nothing. */
+template <class Arg> using named_access = typename NamedAccess<std::remove_const_t<Arg>>::type;
+template <class Arg> inline constexpr bool is_accessed = !std::is_void_v<named_access<Arg>>;
 template <class Arg>
 inline constexpr bool is_loop_operand = is_operand<Arg> || is_accessed<bare_t<Arg>>;
 
@@ -140,33 +138,20 @@ template <class Arg> Use<Arg, discard_t> use(Arg &operand, discard_t, bool all =
  * umem::discard around it says, else to read what is const or what Function can only read, and to
  * read and write all else. */
 template <class Function, std::size_t Nth, class Arg> auto use_in_loop(Arg &operand, bool all) {
-  if constexpr (only_reads<Function, Nth>)
+  if constexpr (is_accessed<Arg>)
+    return use(operand.operand, named_access<Arg>(), all);
+  else if constexpr (only_reads<Function, Nth>)
     return use(operand, read, all);
   else
     return use(operand, write, all);
 }
-template <class Function, std::size_t Nth, class Arg, class Access>
-auto use_in_loop(Accessed<Arg, Access> const &accessed, bool all) {
-  return use(accessed.operand, Access(), all);
-}
-template <class Function, std::size_t Nth, class Arg, class Access>
-auto use_in_loop(Accessed<Arg, Access> &accessed, bool all) {
-  return use(accessed.operand, Access(), all);
-}
-
-/* What umem::read, umem::write or umem::discard around an operand of a loop says; void: nothing. */
-template <class Arg> struct NamedAccess { using type = void; };
-template <class Arg, class Access> struct NamedAccess<Accessed<Arg, Access>> {
-  using type = Access;
-};
-template <class Arg> using named_access = typename NamedAccess<std::remove_const_t<Arg>>::type;
 
 /* Whether an operand may be there to be changed. */
 template <class Arg> constexpr bool is_to_change() {
-  if constexpr (std::is_void_v<named_access<Arg>>)
-    return is_written<Arg>;
-  else
+  if constexpr (is_accessed<Arg>)
     return !std::is_same_v<named_access<Arg>, read_t>;
+  else
+    return is_written<Arg>;
 }
 
 /* Whether a functor gets copies alone of elements that may be there to be changed. One with members
@@ -569,29 +554,6 @@ UMEM_ALWAYS_INLINE decltype(auto) with_views(PlaceType const &place, Body &&body
     open.finish();
     return result;
   }
-}
-
-} // namespace umem::detail
-
-#endif
-
-#if !defined(UMEM_OPERAND_FUNCTIONS) && (!defined(UMEM_COMPILED) || defined(UMEM_COMPILES))
-#define UMEM_OPERAND_FUNCTIONS
-
-namespace umem::detail {
-
-UMEM_INLINE void settle_kernels(DevicePlace &place, Context const &context) {
-  check_device_accessible(context);
-  Place home(context);
-  if (!home.is_device() || home.device().wait || !is_in_order(place, home)) place.wait = true;
-  if (home.is_device() && place.device < 0) place.device = home.device().device;
-}
-
-UMEM_INLINE bool kernels_reach_memory(DevicePlace const &gpu, Context const &context) {
-  if (!context.can(umemDeviceAccessible)) return false;
-  if (context.can(umemCpuReadable)) return true; /* pinned or managed */
-  Place home(context);
-  return home.is_device() && home.device().device == gpu.device;
 }
 
 } // namespace umem::detail
