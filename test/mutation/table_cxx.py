@@ -50,7 +50,7 @@ CXX_MUTANTS = [
     cxx("npy.hpp", "writes ? \"r+\" : \"r\"", "\"r+\"", "a mapping to read can be written to", ["npy_map"]),
     cxx("npy.hpp", "    if (part.size() > 0 && !detail::is_in_c_order(part)) options.order = column_major;\n", "", "a mapped file in Fortran order has another order", ["npy_map"]),
     cxx("npy.hpp", "sizeof(number_of<Type>));\n", "sizeof(Type));\n", "turns both numbers of a complex one as one", ["npy"]),
-    cxx("npy.hpp", "    if (held.part.extents() != part.extents())\n", "    if (false)\n", "loads a file of another shape", ["npy"]),
+    cxx("npy.hpp", "    if (extents != part.extents())\n", "    if (false)\n", "loads a file of another shape", ["npy"]),
     cxx("compare.hpp", "distance <= Number::largest && ", "", "an infinite number is close to others", ["compare"]),
     cxx("compare.hpp", "(x < Operand(0)) == (y < Other(0)) && ", "", "-1 equals the largest number without sign", ["compare"]),
     cxx("array_of.hpp", "if (count != checked_product(extents))", "if (false)", "too few elements for the extents", ["compare"]),

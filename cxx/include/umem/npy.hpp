@@ -14,6 +14,7 @@
 #define UMEM_NPY_HPP
 
 #include <umem/array.hpp>
+#include <umem/detail/operand.hpp>
 #include <umem/element.hpp>
 #include <umem/shape.hpp>
 
@@ -186,9 +187,10 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
 
 } // namespace detail
 
-/* Writes the elements, without ghost cells, to a new file, and makes it durable. order: of the
- * bytes of numbers in the file; others than this machine's go through a buffer. As with NumPy, a
- * part in Fortran order without gaps makes a file in Fortran order, all others one in C order. The
+/* Writes the elements of an array, a part, a guard or a view of host memory, without ghost cells, to
+ * a new file, and makes it durable. order: of the bytes of numbers in the file; others than this
+ * machine's go through a buffer. As with NumPy, elements in Fortran order without gaps make a file
+ * in Fortran order, all others one in C order. The
  * new file replaces the one at path, if there is one. At every instant path leads to the complete
  * old file or to the complete new one, even if the process is killed or the power fails; if this
  * throws, the old file stays as it is. So the array may be on a mapping of the file that it
@@ -202,15 +204,17 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
  * Throws umem::io_error if path cannot be written or is no regular file, umem::memory_error if
  * the disk is full, and the exceptions of the array: it is locked, or work that was queued on
  * its context has failed. */
-template <class Type, int Rank>
-void save_npy(std::string const &path, Part<Type, Rank> const &part,
+template <class Operand, class = detail::if_operand<Operand>>
+void save_npy(std::string const &path, Operand const &elements,
               umemByteOrder order = umemOrderOfArray) {
-  using Value = std::remove_const_t<Type>;
+  using Value = detail::value_of<Operand>;
+  constexpr int Rank = detail::rank_of<Operand>;
+  auto const part = detail::as_part(elements);
   bool const fortran_order = detail::is_saved_in_fortran_order(part);
   std::string header = detail::make_npy_header(
       detail::npy_type_in(order, detail::npy_type<Value>()), Shape(part.extents()), fortran_order);
-  Part<Type, Rank> const stored = fortran_order ? part.transpose() : part;
-  std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Type);
+  auto const stored = fortran_order ? part.transpose() : part;
+  std::size_t nbytes = static_cast<std::size_t>(part.size()) * sizeof(Value);
   detail::PartMembers::memory(part).check_source();
   File file = File::replace(path);
   address adr = file.allocate(header.size() + nbytes), data = adr + header.size();
@@ -224,16 +228,6 @@ void save_npy(std::string const &path, Part<Type, Rank> const &part,
   else
     copy(stored, to);
   file.commit();
-}
-template <class Type, int Rank>
-void save_npy(std::string const &path, ArrayAccess<Type, Rank> const &array,
-              umemByteOrder order = umemOrderOfArray) {
-  save_npy(path, array.part(), order);
-}
-template <class Type, int Rank>
-void save_npy(std::string const &path, View<Type, Rank> const &view,
-              umemByteOrder order = umemOrderOfArray) {
-  save_npy(path, part(view), order);
 }
 
 namespace detail {
@@ -268,29 +262,6 @@ template <class Function> auto of_npy_file(std::string const &path, Function con
   }
 }
 
-/* The elements of a whole file. */
-template <class Type, int Rank> struct HeldNpy {
-  Part<Type const, Rank> part;
-  bool big_endian;
-
-  void copy_to(Part<Type, Rank> const &to) const {
-    bool const transposed = big_endian && !is_in_c_order(part);
-    if (!big_endian)
-      copy(part, to);
-    else
-      copy_turned(transposed ? part.transpose() : part, transposed ? to.transpose() : to);
-  }
-};
-
-template <class Type, int Rank>
-HeldNpy<Type, Rank> held_npy(std::string const &path, File const &file, std::string const &type) {
-  return of_npy_file(path, [&] {
-    NpyHeader const header = read_npy_header(file, file.info().capacity, 0, true);
-    return HeldNpy<Type, Rank>{find_npy_part<Type const, Rank>(header, file, 0, type),
-                               header.big_endian};
-  });
-}
-
 /* Bytes other than 0 and 1 are no bool: they become true, as in NumPy. */
 template <int Rank>
 Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const &part) {
@@ -299,6 +270,31 @@ Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const 
   auto guard = bytes.host(write);
   for (index_t i = 0; i < guard.size(); i++) guard[i] = guard[i] != 0;
   return bytes;
+}
+
+/* Copies the elements of a file to the part that make(extents) returns. */
+template <class Type, int Rank, class Make>
+void load_npy_to(std::string const &path, Make const &make) {
+  constexpr bool is_bool = std::is_same_v<Type, bool>;
+  using Held = std::conditional_t<is_bool, unsigned char, Type>;
+  File file(path, "r");
+  bool big_endian = false;
+  Part<Held const, Rank> const from = of_npy_file(path, [&] {
+    NpyHeader const header = read_npy_header(file, file.info().capacity, 0, true);
+    big_endian = header.big_endian;
+    return find_npy_part<Held const, Rank>(header, file, 0, npy_type<Type>());
+  });
+  Part<Type, Rank> const to = make(from.extents());
+  if constexpr (is_bool) {
+    auto const bytes = load_npy_bools(from);
+    copy(Part<Type const, Rank>(bytes.context(), bytes.adr(), bytes.extents()), to);
+  } else if (!big_endian) {
+    copy(from, to);
+  } else if (is_in_c_order(from)) {
+    copy_turned(from, to);
+  } else {
+    copy_turned(from.transpose(), to.transpose());
+  }
 }
 
 } // namespace detail
@@ -311,19 +307,12 @@ Array<unsigned char, Rank> load_npy_bools(Part<unsigned char const, Rank> const 
 template <class Type, int Rank>
 Array<Type, Rank> load_npy(std::string const &path, Context device = default_context(),
                            ArrayOptions<Rank> const &options = {}) {
-  File file(path, "r");
-  if constexpr (std::is_same_v<Type, bool>) {
-    auto bytes = detail::load_npy_bools(
-        detail::held_npy<unsigned char, Rank>(path, file, detail::npy_type<Type>()).part);
-    Array<Type, Rank> array(bytes.extents(), std::move(device), options);
-    copy(Part<Type, Rank>(bytes.context(), bytes.adr(), bytes.extents()), array.part());
-    return array;
-  } else {
-    auto const held = detail::held_npy<Type, Rank>(path, file, detail::npy_type<Type>());
-    Array<Type, Rank> array(held.part.extents(), std::move(device), options);
-    held.copy_to(array.part());
-    return array;
-  }
+  Array<Type, Rank> array;
+  detail::load_npy_to<Type, Rank>(path, [&](Extents<Rank> const &extents) {
+    array = Array<Type, Rank>(extents, std::move(device), options);
+    return array.part();
+  });
+  return array;
 }
 
 /* What to write instead. */
@@ -333,37 +322,26 @@ template <class Type> Array<Type, 1> load_npy(std::string const &, Context const
   __builtin_unreachable();
 }
 
-/* Reads a file into elements that exist, which keep their order, and wherever they are. Throws as
+/* Reads a file into elements that exist, which keep their order, and wherever they are: those of an
+ * array, a part, a guard or a view of host memory. Throws as
  * load_npy, and umem::value_error if the shape of the file is another one; then, and if the
  * elements are locked, they keep their values. A file that cannot be read to its end may leave some
  * elements written. load_npy_converted (npy_c_array.hpp) converts from other types. */
-template <class Type, int Rank>
-void load_npy_into(std::string const &path, Part<Type, Rank> const &part) {
-  static_assert(!std::is_const_v<Type>,
+template <class Operand, class = detail::if_operand<detail::bare_t<Operand>>>
+void load_npy_into(std::string const &path, Operand &&elements) {
+  auto const part = detail::as_part(elements);
+  using PartType = std::remove_const_t<decltype(part)>;
+  static_assert(!std::is_const_v<typename PartType::element_type>,
                 "load_npy_into: the elements of a read-only array cannot be written");
-  using Held = std::conditional_t<std::is_same_v<Type, bool>, unsigned char, Type>;
-  File file(path, "r");
-  auto const held = detail::held_npy<Held, Rank>(path, file, detail::npy_type<Type>());
-  detail::of_npy_file(path, [&] {
-    if (held.part.extents() != part.extents())
-      detail::raise_text(umemValueError, "its shape is %s, that of the elements %s",
-                         detail::in_words(held.part.extents()).text,
-                         detail::in_words(part.extents()).text);
-  });
-  if constexpr (std::is_same_v<Type, bool>) {
-    auto const bytes = detail::load_npy_bools(held.part);
-    copy(Part<Type const, Rank>(bytes.context(), bytes.adr(), bytes.extents()), part);
-  } else {
-    held.copy_to(part);
-  }
-}
-template <class Type, int Rank>
-void load_npy_into(std::string const &path, ArrayAccess<Type, Rank> &array) {
-  load_npy_into(path, array.part());
-}
-template <class Type, int Rank>
-void load_npy_into(std::string const &path, View<Type, Rank> const &view) {
-  load_npy_into(path, part(view));
+  using Type = typename PartType::value_type;
+  detail::load_npy_to<Type, PartType::rank>(
+      path, [&](auto const &extents) -> auto const & {
+        if (extents != part.extents())
+          detail::raise_text(umemValueError, "\"%s\": its shape is %s, that of the elements %s",
+                             path.c_str(), detail::in_words(extents).text,
+                             detail::in_words(part.extents()).text);
+        return part;
+      });
 }
 
 namespace detail {
