@@ -35,11 +35,6 @@ public:
   PartMemory(std::shared_ptr<Mirror> mirror_, std::uint64_t key_, Context context,
              address adr_) noexcept
       : mirror(std::move(mirror_)), key(key_), adr(adr_), context_(std::move(context)) {}
-  PartMemory(PartMemory const &other);
-  PartMemory(PartMemory &&) noexcept = default;
-  PartMemory &operator=(PartMemory const &other);
-  PartMemory &operator=(PartMemory &&) noexcept = default;
-  ~PartMemory();
 
   Context const &context() const noexcept { return mirror ? mirror->device() : context_; }
 
@@ -274,16 +269,6 @@ template <class Type, int Rank> Part<Type, Rank> part(View<Type, Rank> const &vi
 
 namespace umem::detail {
 
-UMEM_INLINE PartMemory::PartMemory(PartMemory const &other)
-    : mirror(other.mirror), key(other.key), adr(other.adr), context_(other.context_) {}
-
-UMEM_INLINE PartMemory &PartMemory::operator=(PartMemory const &other) {
-  PartMemory copy = other;
-  return *this = std::move(copy);
-}
-
-UMEM_INLINE PartMemory::~PartMemory() {} // NOLINT(modernize-use-equals-default): out of line
-
 UMEM_INLINE void PartMemory::check_source() const {
   if (mirror)
     mirror->complete(key);
@@ -312,19 +297,31 @@ inline std::size_t count_of(ItemLayout const &items) noexcept {
   return count;
 }
 
+/* Two layouts of the same extents as C has them: strides in bytes. */
+struct ByteStrides {
+  int rank;
+  std::size_t extents[UMEM_MAX_RANK];
+  std::ptrdiff_t from[UMEM_MAX_RANK], to[UMEM_MAX_RANK];
+
+  ByteStrides(ItemLayout const &one, ItemLayout const &other) noexcept : rank(one.rank) {
+    for (int k = 0; k < rank; k++) {
+      extents[k] = static_cast<std::size_t>(one.extents[k]);
+      from[k] = one.strides[k] * static_cast<std::ptrdiff_t>(one.item_size);
+      to[k] = other.strides[k] * static_cast<std::ptrdiff_t>(other.item_size);
+    }
+  }
+
+  /* Borrows the numbers. */
+  umemLayout layout(std::size_t item_size) const noexcept {
+    return {sizeof(umemLayout), item_size, rank, extents, from, to};
+  }
+};
+
 UMEM_INLINE bool share_elements(void const *one, ItemLayout const &of_one, void const *other,
                                 ItemLayout const &of_other) {
   if (!one || !other) return false;
-  std::size_t extents[UMEM_MAX_RANK];
-  std::ptrdiff_t strides[UMEM_MAX_RANK], other_strides[UMEM_MAX_RANK];
-  for (int k = 0; k < of_one.rank; k++) {
-    extents[k] = static_cast<std::size_t>(of_one.extents[k]);
-    strides[k] = of_one.strides[k] * static_cast<std::ptrdiff_t>(of_one.item_size);
-    other_strides[k] = of_other.strides[k] * static_cast<std::ptrdiff_t>(of_other.item_size);
-  }
-  umemLayout const layout = {sizeof layout, std::min(of_one.item_size, of_other.item_size),
-                             of_one.rank,   extents,
-                             strides,       other_strides};
+  ByteStrides const strides(of_one, of_other);
+  umemLayout const layout = strides.layout(std::min(of_one.item_size, of_other.item_size));
   void *host = pointers().c_context();
   return umem_copy_overlaps(host, reinterpret_cast<address>(one), host,
                             reinterpret_cast<address>(other), &layout);
@@ -364,16 +361,8 @@ inline void copy_between(PartMemory const &src, Location const &from, ItemLayout
     copy(*from.context, from.adr, *to.context, to.adr, run);
     return order_after(src, from, dst, to);
   }
-  std::size_t extents[UMEM_MAX_RANK];
-  std::ptrdiff_t in_strides[UMEM_MAX_RANK], out_strides[UMEM_MAX_RANK];
-  auto size = static_cast<std::ptrdiff_t>(in.item_size);
-  for (int k = 0; k < in.rank; k++) {
-    extents[k] = static_cast<std::size_t>(in.extents[k]);
-    in_strides[k] = in.strides[k] * size;
-    out_strides[k] = out.strides[k] * size;
-  }
-  umemLayout const layout = {sizeof layout, in.item_size, in.rank,
-                             extents,       in_strides,   out_strides};
+  ByteStrides const strides(in, out);
+  umemLayout const layout = strides.layout(in.item_size);
   if (transfer)
     check_status(umem_start_strided(from.context->c_context(), from.adr, to.context->c_context(),
                                     to.adr, &layout, nullptr, transfer));
@@ -411,13 +400,11 @@ UMEM_INLINE void PartCopies::add(PartMemory const &src, ItemLayout const &from,
                                  PartMemory const &dst, ItemLayout const &to) {
   check_same_extents(from, to);
   if (count_of(from) == 0) return;
+  ByteStrides const all(from, to);
   Item item{src, dst, {}, {}, {}, from, to};
-  auto size = static_cast<std::ptrdiff_t>(from.item_size);
-  for (int k = 0; k < from.rank; k++) {
-    item.extents.push_back(static_cast<std::size_t>(from.extents[k]));
-    item.from.push_back(from.strides[k] * size);
-    item.to.push_back(to.strides[k] * size);
-  }
+  item.extents.assign(all.extents, all.extents + all.rank);
+  item.from.assign(all.from, all.from + all.rank);
+  item.to.assign(all.to, all.to + all.rank);
   items_.push_back(std::move(item));
 }
 
