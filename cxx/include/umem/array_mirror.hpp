@@ -10,25 +10,7 @@
 
 namespace umem {
 
-/* The sides of an array: host is for the CPU, device is the context of its memory. */
-enum class Side { host, device, both };
-
 namespace detail {
-
-/* The options of a Mirror; see ArrayOptions. */
-struct MirrorOptions {
-  Context host;               /* empty: Host */
-  std::size_t type_alignment; /* of an element */
-  std::size_t alignment;      /* asked for, or 0 */
-  bool zeroed = false;
-};
-
-/* The location of the current bytes, or of new ones. */
-struct Location {
-  Context const *context; /* borrowed from the mirror */
-  address adr;            /* of the first byte */
-  Side side;
-};
 
 /* An array shares it with its guards, locks and parts.
  *
@@ -37,9 +19,9 @@ struct Location {
  * ready_host_ spares the lock to those that read what needs no work before. Other functions have
  * the array for themselves.
  *
- * Invariants: current_ is both if the sides share memory or there are no bytes; otherwise the host
+ * Invariants: now_.current is both if the sides share memory or there are no bytes; otherwise the host
  * is current only while host_ has a block. A guard that writes to a side makes it the only current
- * one at once, so that no function has to look at guards and current_. */
+ * one at once, so that no function has to look at guards and now_. */
 class Mirror {
 public:
   /* A new block. */
@@ -48,9 +30,6 @@ public:
   /* An existing block. */
   Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
          AnyDeleter deleter);
-
-  Mirror(Mirror const &) = delete;
-  Mirror &operator=(Mirror const &) = delete;
 
   /* Records failures on the contexts, and reports them to the hook of umem_set_failure_hook.
    * Without a hook, prints a line if the host side could not be written back. A child of fork does
@@ -70,13 +49,20 @@ public:
   bool is_ram() const noexcept { return is_ram_; }
   Side current() const noexcept {
     Locked const locked(mutex_);
-    return current_;
+    return now_.current;
   }
 
   /* ---- locks: no lock has key 0 ---- */
 
   /* The key of a new lock. */
-  std::uint64_t lock(std::uint64_t key);
+  std::uint64_t lock(std::uint64_t key) {
+    Locked const locked(mutex_);
+    check_lock(key);
+    if (lock_) throw locked_error("the array is locked already");
+    if (guards() != 0) throw locked_error("a guard of the array is alive: it cannot be locked");
+    end_ready();
+    return lock_ = ++last_key_;
+  }
 
   /* Throws while a lock with another key, or any guard, lives. */
   void check_free(std::uint64_t key) const {
@@ -94,15 +80,9 @@ public:
 
   /* Counts a new guard, and returns its first byte: a pointer; 0 for no bytes. */
   address acquire(Side side, Access access, std::uint64_t key) {
-    if (side == Side::host)
-      if (address const first = acquire_quickly(access, key)) return first;
-    return acquire_slowly(side, access, key);
-  }
-
-  /* Counts a new guard of the host side if that is all there is to do; else returns 0. */
-  address acquire_quickly(Access access, std::uint64_t key) noexcept {
-    address const first = ready_for(access, key);
-    if (first) host_.guards.add(access != Access::read, 1);
+    address const first = side == Side::host ? ready_for(access, key) : 0;
+    if (!first) return acquire_slowly(side, access, key);
+    host_.guards.add(access != Access::read, 1);
     return first;
   }
 
@@ -114,11 +94,11 @@ public:
   /* Counts a loop as such a guard. It begins and ends in one thread. */
   UMEM_ALWAYS_INLINE address begin_loop(Access access, std::uint64_t key) noexcept {
     address const first = ready_for(access, key);
-    if (first) count_loop(access, 1);
+    if (first) host_.guards.add_loop(access != Access::read, 1);
     return first;
   }
   UMEM_ALWAYS_INLINE void end_loop(Access access) noexcept {
-    count_loop(access, -1);
+    host_.guards.add_loop(access != Access::read, -1);
     if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire))) after_release(Side::host);
   }
 
@@ -176,7 +156,7 @@ public:
 
   /* For a new block: makes the host the current side if it is the only current one of other. */
   void start_like(Mirror const &other) {
-    if (other.current_ != Side::host) return;
+    if (other.now_.current != Side::host) return;
     bring(Side::host, false, device());
     make_current(Side::host);
   }
@@ -186,7 +166,11 @@ public:
   void leave() noexcept { is_left_ = true; }
 
   /* For a new block: makes every item on the current side equal to value. */
-  void fill(void const *value, std::size_t item_size);
+  void fill(void const *value, std::size_t item_size) {
+    Location const to = locate(now_.current);
+    fill_items(to, nbytes_, value, item_size);
+    make_current(to.side);
+  }
 
   /* ---- copies; see part.hpp ---- */
 
@@ -196,7 +180,7 @@ public:
       return {&device_.context, device_.adr, Side::device};
     Locked const locked(mutex_);
     check_lock(key);
-    Location const from = locate(current_);
+    Location const from = locate(now_.current);
     if (is_shared_) set_ready();
     return from;
   }
@@ -218,7 +202,7 @@ public:
    * byte. Call undo_overwrite if the copy fails. */
   Location destination(std::uint64_t key, bool all) {
     check_destination(key);
-    Location to = locate(all ? Side::device : current_);
+    Location to = locate(all ? Side::device : now_.current);
     overwrite(to.side);
     return to;
   }
@@ -252,12 +236,6 @@ private:
   address ready_for(Access access, std::uint64_t key) const noexcept {
     return access == Access::read ? ready_host_.load(std::memory_order_acquire) : plain_for(key);
   }
-  void count_loop(Access access, int n) noexcept {
-    if (access != Access::read || UMEM_RARELY(maker_ != this_thread()))
-      host_.guards.add(access != Access::read, n);
-    else
-      GuardCounts::add_alone(host_.guards.own_readers, n);
-  }
 
   /* The first byte, if the CPU may begin to write the one memory of both sides at once; else 0. */
   address plain_for(std::uint64_t key) const noexcept {
@@ -279,7 +257,7 @@ private:
 
   /* Marks a side as written by a write that may still fail: undo_overwrite reverts it. */
   void overwrite(Side side) noexcept {
-    before_ = {current_, transferred_};
+    before_ = now_;
     make_current(side);
   }
 
@@ -289,7 +267,11 @@ private:
   void check_guards(Side side, bool writes) {
     detail::check_guards(at(side), at(other_of(side)), writes);
   }
-  void check_writable() const;
+  void check_writable() const {
+    if (!device().can(umemWritable) || (is_shared_ && !device().can(umemCpuWritable)))
+      raise_text(umemNotSupportedError, "an array on a read-only %s cannot be written",
+                 device().name());
+  }
 
   /* ---- moving bytes ---- */
 
@@ -319,16 +301,14 @@ private:
   bool is_lent_ = false;
   AnyDeleter deleter_;
   unsigned generation_ = umem_generation();
-  Side current_ = Side::both;
-  Side transferred_ = Side::both; /* source of a transfer that may still be queued and after which
-                                     nothing was written; both: there is none */
-  struct {
-    Side current, transferred;
-  } before_ = {Side::both, Side::both}; /* before the last overwrite of a side */
-  std::uint64_t lock_ = 0;              /* the key of its lock, 0 for none */
+  struct Sides {
+    Side current = Side::both;
+    Side transferred = Side::both; /* source of a transfer that may still be queued and after which
+                                      nothing was written; both: there is none */
+  } now_, before_;                 /* before_: the last overwrite of a side */
+  std::uint64_t lock_ = 0;         /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   std::unique_ptr<Watched> watched_; /* null: it is not watched */
-  void const *const maker_ = this_thread();
   mutable std::recursive_mutex mutex_;
   std::atomic<address> ready_host_{0}; /* of the host side, if reading it needs no work; else 0 */
   std::atomic<bool> has_after_release_{false}; /* a side closes, or watched_ */
@@ -353,7 +333,7 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   check_alignment(options.alignment);
   pointer_to(host_.context, 0, umemCpuReadable | umemCpuWritable);
   is_shared_ = this->device().can(umemCpuReadable) && !this->device().can(umemSeparate);
-  current_ = is_shared_ || nbytes == 0 ? Side::both : Side::device;
+  now_.current = is_shared_ || nbytes == 0 ? Side::both : Side::device;
   is_plain_ = is_shared_ && nbytes != 0 && !this->device().can(umemOrdered) &&
               this->device().can(umemWritable | umemCpuWritable);
   is_ram_ = is_plain_ && !this->device().can(umemDeviceAccessible);
@@ -370,14 +350,10 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
 UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
                            MirrorOptions const &options, AnyDeleter deleter)
     : Mirror(std::move(device), nbytes, options, 0) {
-  Context const &on = this->device();
-  if (nbytes && adr == on.null())
-    raise_text(umemValueError, "an array around the null address of %s", on.name());
-  if (nbytes && !on.can(umemOffsets) && adr % alignment_ != 0)
-    raise_text(umemValueError,
-               "the address of the elements is no multiple of their alignment of %zu", alignment_);
+  if (nbytes) device_.check_block(adr, alignment_);
   device_.adr = adr;
   is_foreign_ = true;
+
   deleter_ = std::move(deleter); /* last: the caller owns the block if this throws before */
 }
 
@@ -385,41 +361,26 @@ UMEM_INLINE Mirror::~Mirror() {
   end_watch();
   bool outlived = is_foreign_ || device().can(umemOffsets) || device().can(umemShared);
   bool is_parents = device().can(umemShared) && generation_ != umem_generation();
-  bool writes_back = outlived && !is_left_ && !is_parents && current_ == Side::host;
+  bool writes_back = outlived && !is_left_ && !is_parents && now_.current == Side::host;
   std::uint64_t const before = umem_thread_failures();
   if (writes_back) {
-    host_.pending.synchronize_quietly(); /* what still writes to the host side */
-    device_.pending.order_before_quietly(device());
+    host_.pending.synchronize(false); /* what still writes to the host side */
+    device_.pending.order_before(device(), false);
     umem_copy_to(host_.context.c_context(), host_.adr, device().c_context(), adr(), nbytes_);
     host_.pending.add(device());
     host_.pending.add(host_.context);
   }
-  host_.pending.synchronize_quietly();
+  host_.pending.synchronize(false);
   if (writes_back && umem_thread_failures() != before)
     umem_report_end("umem::Array lost newer elements of its host side");
-  device_.pending.order_before_quietly(device());
+  device_.pending.order_before(device(), false);
   if (is_foreign_ && device().can(umemOrdered)) umem_synchronize(device().c_context());
   if (deleter_) deleter_->invoke();
   host_.deallocate();
   if (is_left_) device_.deallocate();
 }
 
-/* ---- locks and guards ---- */
-
-UMEM_INLINE std::uint64_t Mirror::lock(std::uint64_t key) {
-  Locked const locked(mutex_);
-  check_lock(key);
-  if (lock_) throw locked_error("the array is locked already");
-  if (guards() != 0) throw locked_error("a guard of the array is alive: it cannot be locked");
-  end_ready();
-  return lock_ = ++last_key_;
-}
-
-UMEM_INLINE void Mirror::check_writable() const {
-  if (!device().can(umemWritable) || (is_shared_ && !device().can(umemCpuWritable)))
-    raise_text(umemNotSupportedError, "an array on a read-only %s cannot be written",
-               device().name());
-}
+/* ---- guards ---- */
 
 UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64_t key) {
   bool writes = access != Access::read;
@@ -444,7 +405,7 @@ UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64
 }
 
 UMEM_INLINE void Mirror::set_ready() noexcept {
-  bool const is_current = is_shared_ || current_ != Side::device;
+  bool const is_current = is_shared_ || now_.current != Side::device;
   bool const may_change = host_.closes || (is_shared_ && device().can(umemOrdered));
   if (is_current && !may_change && !lock_ && !device_.guards.writers && nbytes_ != 0)
     ready_host_.store(memory(Side::host).adr, std::memory_order_release);
@@ -459,16 +420,14 @@ UMEM_INLINE void Mirror::after_release(Side side) noexcept {
 UMEM_INLINE void Mirror::make_current(Side side) noexcept {
   if (is_shared_ || nbytes_ == 0) return;
   end_ready();
-  current_ = side;
-  transferred_ = Side::both;
+  now_ = {side, Side::both};
 }
 
 UMEM_INLINE void Mirror::undo_overwrite(Side side) noexcept {
   Locked const locked(mutex_);
   if (is_shared_ || nbytes_ == 0 || before_.current == side) return;
   end_ready();
-  current_ = other_of(side);
-  transferred_ = before_.transferred == side ? side : Side::both;
+  now_ = {other_of(side), before_.transferred == side ? side : Side::both};
 }
 
 /* ---- checks of accesses ---- */
@@ -495,7 +454,7 @@ UMEM_INLINE void Mirror::bring(Side side, bool keep, Context const &queue) {
     if (host_.closes) has_after_release_ = true;
     if (host_.context.can(umemOrdered)) host_.context.synchronize();
   }
-  if (!keep || current_ == side || current_ == Side::both) return;
+  if (!keep || now_.current == side || now_.current == Side::both) return;
   settle(Side::host);
   settle(Side::device);
   if (queue != device()) {
@@ -513,16 +472,16 @@ UMEM_INLINE void Mirror::bring(Side side, bool keep, Context const &queue) {
     copy(host_.context, host_.adr, queue, adr(), nbytes_);
   host_.pending.add(queue);
   host_.pending.add(host_.context);
-  transferred_ = std::exchange(current_, Side::both);
+  now_.transferred = std::exchange(now_.current, Side::both);
 }
 
 UMEM_INLINE void Mirror::finish_transfer() {
-  Side from = std::exchange(transferred_, Side::both);
+  Side from = std::exchange(now_.transferred, Side::both);
   if (from == Side::both) return;
   try {
     host_.pending.synchronize();
   } catch (...) {
-    current_ = from;
+    now_.current = from;
     throw;
   }
 }
@@ -585,7 +544,7 @@ UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
   end_ready();
   if (watched_) watch_memory(*watched_, 0, 0);
   host_.deallocate();
-  current_ = Side::device;
+  now_.current = Side::device;
 }
 
 /* ---- copies ---- */
@@ -598,7 +557,7 @@ UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
   }
   Locked const locked(mutex_);
   check_lock(key);
-  Side const side = is_shared_ || current_ != Side::device ? Side::host : Side::device;
+  Side const side = is_shared_ || now_.current != Side::device ? Side::host : Side::device;
   settle(side);
   memory(side).get(side == Side::host, offset, value, nbytes);
   if (side == Side::host) set_ready();
@@ -607,25 +566,13 @@ UMEM_INLINE void Mirror::get(std::uint64_t key, std::size_t offset, void *value,
 UMEM_INLINE void Mirror::set(std::uint64_t key, std::size_t offset, void const *value,
                              std::size_t nbytes) {
   check_destination(key);
-  bool to_device = !is_shared_ && current_ != Side::host;
-  bool to_host = is_shared_ || current_ != Side::device;
+  bool to_device = !is_shared_ && now_.current != Side::host;
+  bool to_host = is_shared_ || now_.current != Side::device;
   if (to_device)
     settle(Side::device); /* wait for both before writing: if this throws, they are equal */
   if (to_host) settle(Side::host);
   if (to_device) device_.set(false, offset, value, nbytes);
   if (to_host) memory(Side::host).set(true, offset, value, nbytes);
-}
-
-UMEM_INLINE void Mirror::fill(void const *value, std::size_t item_size) {
-  std::size_t chunk_items = std::max<std::size_t>(1, (std::size_t(1) << 18) / item_size);
-  chunk_items = std::min(chunk_items, nbytes_ / item_size);
-  std::vector<char> chunk(chunk_items * item_size);
-  for (std::size_t i = 0; i < chunk_items; i++)
-    std::memcpy(chunk.data() + i * item_size, value, item_size);
-  Location to = locate(current_);
-  for (std::size_t done = 0; done < nbytes_; done += chunk.size())
-    copy(chunk.data(), *to.context, to.adr + done, std::min(chunk.size(), nbytes_ - done));
-  make_current(to.side);
 }
 
 UMEM_INLINE void Mirror::copy_from(Mirror &src, std::uint64_t src_key, std::uint64_t key) {

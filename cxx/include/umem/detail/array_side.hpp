@@ -8,9 +8,24 @@
 
 #include <algorithm>
 
-namespace umem::detail {
+namespace umem {
+
+/* The sides of an array: host is for the CPU, device is the context of its memory. */
+enum class Side { host, device, both };
+
+namespace detail {
 
 enum class Access { read, write, discard };
+
+/* The location of the current bytes of an array, or of new ones. */
+struct Location {
+  Context const *context; /* borrowed from the array */
+  address adr;            /* of the first byte */
+  Side side;
+};
+
+/* Makes every item of nbytes equal to value. */
+void fill_items(Location const &to, std::size_t nbytes, void const *value, std::size_t item_size);
 
 /* The contexts whose queued work must be complete before the memory gets another use. */
 class PendingWork {
@@ -20,15 +35,12 @@ public:
 
   bool is_empty() const noexcept { return contexts_.empty(); }
 
-  /* Returns when all of this work is complete. */
-  void synchronize();
+  /* Returns when all of this work is complete. throws: its failures; destructors leave them recorded
+   * on the contexts. */
+  void synchronize(bool throws = true);
 
-  /* Makes later work of context start after this work. */
-  void order_before(Context const &context);
-
-  /* For destructors: failures are recorded on the contexts. */
-  void synchronize_quietly() noexcept;
-  void order_before_quietly(Context const &context) noexcept;
+  /* Makes later work of context start after this work. throws: as above. */
+  void order_before(Context const &context, bool throws = true);
 
 private:
   std::vector<Context> contexts_; /* each once */
@@ -40,6 +52,9 @@ struct ArraySide {
 
   /* Takes a new block. alignment: of the elements. */
   void allocate(std::size_t nbytes, std::size_t alignment, bool zeroed);
+
+  /* Throws unless an existing block at new_adr can be the memory. */
+  void check_block(address new_adr, std::size_t alignment) const;
 
   /* Frees the block, also in a named file. */
   void deallocate() noexcept {
@@ -65,6 +80,14 @@ struct ArraySide {
   GuardCounts guards;
   PendingWork pending;
   bool closes = false; /* the pages are open only while a guard lives */
+};
+
+/* What a program asks of the memory of both sides; see ArrayOptions. */
+struct MirrorOptions {
+  Context host;               /* empty: that of context_of_mirror */
+  std::size_t type_alignment; /* of an element */
+  std::size_t alignment;      /* asked for, or 0 */
+  bool zeroed = false;
 };
 
 /* The context of the mirror of an array on device where the program names none. */
@@ -116,7 +139,8 @@ template <class Function> AnyDeleter make_deleter(Function functor) {
   return std::make_unique<Call>(std::move(functor));
 }
 
-} // namespace umem::detail
+} // namespace detail
+} // namespace umem
 
 #endif
 
@@ -135,25 +159,20 @@ UMEM_INLINE void PendingWork::add(Context const &context) noexcept {
   }
 }
 
-UMEM_INLINE void PendingWork::synchronize() {
-  for (Context const &context : contexts_) context.synchronize();
+UMEM_INLINE void PendingWork::synchronize(bool throws) {
+  for (Context const &context : contexts_) {
+    umemStatusType const status = umem_synchronize(context.c_context());
+    if (throws) check_status(status);
+  }
   contexts_.clear();
 }
 
-UMEM_INLINE void PendingWork::order_before(Context const &context) {
-  for (Context const &other : contexts_)
-    if (other != context) context.wait(other);
-  contexts_.clear();
-}
-
-UMEM_INLINE void PendingWork::synchronize_quietly() noexcept {
-  for (Context const &context : contexts_) umem_synchronize(context.c_context());
-  contexts_.clear();
-}
-
-UMEM_INLINE void PendingWork::order_before_quietly(Context const &context) noexcept {
-  for (Context const &other : contexts_)
-    if (other != context) umem_wait(context.c_context(), other.c_context());
+UMEM_INLINE void PendingWork::order_before(Context const &context, bool throws) {
+  for (Context const &other : contexts_) {
+    if (other == context) continue;
+    umemStatusType const status = umem_wait(context.c_context(), other.c_context());
+    if (throws) check_status(status);
+  }
   contexts_.clear();
 }
 
@@ -176,6 +195,14 @@ UMEM_INLINE void ArraySide::allocate(std::size_t nbytes, std::size_t alignment, 
   closes = close_new(context, made.adr(), nbytes);
   adr = made.adr();
   block = std::move(made);
+}
+
+UMEM_INLINE void ArraySide::check_block(address new_adr, std::size_t alignment) const {
+  if (new_adr == context.null())
+    raise_text(umemValueError, "an array around the null address of %s", context.name());
+  if (!context.can(umemOffsets) && new_adr % alignment != 0)
+    raise_text(umemValueError,
+               "the address of the elements is no multiple of their alignment of %zu", alignment);
 }
 
 UMEM_INLINE void ArraySide::open_pages(std::size_t nbytes, bool writes) {
@@ -206,7 +233,19 @@ UMEM_INLINE void ArraySide::set(bool by_cpu, std::size_t offset, void const *val
     copy(value, context, adr + offset, nbytes);
 }
 
+UMEM_INLINE void fill_items(Location const &to, std::size_t nbytes, void const *value,
+                            std::size_t item_size) {
+  std::size_t chunk_items = std::max<std::size_t>(1, (std::size_t(1) << 18) / item_size);
+  chunk_items = std::min(chunk_items, nbytes / item_size);
+  std::vector<char> chunk(chunk_items * item_size);
+  for (std::size_t i = 0; i < chunk_items; i++)
+    std::memcpy(chunk.data() + i * item_size, value, item_size);
+  for (std::size_t done = 0; done < nbytes; done += chunk.size())
+    copy(chunk.data(), *to.context, to.adr + done, std::min(chunk.size(), nbytes - done));
+}
+
 UMEM_INLINE Context context_of_mirror(Context const &device) {
+
   if (!device.can(umemSeparate)) return pointers();
   struct HostSide : Context {
     HostSide() : Context(make_over(pointers(), umemGuarded_ctor)) {}

@@ -28,10 +28,17 @@ struct CheckedIndices {
 
 /* ---- arrays that are watched; any thread ---- */
 
+/* A different address in each thread that runs. */
+inline void const *this_thread() noexcept {
+  static thread_local char mark;
+  return &mark;
+}
+
 /* How many guards of a side of an array live. Only one thread may write an array, so writers needs
  * no atomic addition; nor does own_readers, of the loops of the thread that made the array. */
 struct GuardCounts {
   std::atomic<int> readers{0}, writers{0}, own_readers{0};
+  void const *const maker = this_thread();
 
   int reading() const noexcept { return readers + own_readers; }
   int all() const noexcept { return reading() + writers; }
@@ -41,16 +48,17 @@ struct GuardCounts {
     else
       readers.fetch_add(n, std::memory_order_relaxed);
   }
+  /* Of a loop, which begins and ends in one thread. */
+  void add_loop(bool writes, int n) noexcept {
+    if (writes || UMEM_RARELY(maker != this_thread()))
+      add(writes, n);
+    else
+      add_alone(own_readers, n);
+  }
   static void add_alone(std::atomic<int> &count, int n) noexcept {
     count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
 };
-
-/* A different address in each thread that runs. */
-inline void const *this_thread() noexcept {
-  static thread_local char mark;
-  return &mark;
-}
 
 /* An array; of each side, the host's first. Under the lock of the list. */
 struct Watched {
