@@ -127,14 +127,6 @@ using source_part_t = Part<typename operand_t<Operand>::element_type const, rank
 template <class Operand> source_part_t<Operand> source_part(Operand const &operand) {
   return as_part(operand);
 }
-template <class Operand> auto destination_part(Operand &operand) { return as_part(operand); }
-
-/* Elements of a row: the product of all extents but the first. */
-template <int Rank> index_t row_size(Extents<Rank> const &extents) noexcept {
-  index_t size = 1;
-  for (int k = 1; k < Rank; k++) size *= extents.at[k];
-  return size;
-}
 
 /* The rows of a part at a location. Throws where the elements of a row have gaps between them. */
 template <class Type, int Rank>
@@ -390,7 +382,7 @@ auto blocks(Operand const &array, detail::BlocksPlace const &place,
 template <class Operand>
 auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
-  auto destination = detail::destination_part(array);
+  auto destination = detail::as_part(array);
   using Type = typename decltype(destination)::element_type;
   constexpr int Rank = decltype(destination)::rank;
   static_assert(!std::is_const_v<Type>, "blocks: the elements cannot be written");
@@ -406,7 +398,8 @@ template <class Operand, class Other,
 auto blocks(Operand const &from, Other &&to, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
   auto source = detail::source_part(from);
-  auto destination = detail::destination_part(to);
+  auto destination = detail::as_part(to);
+
   using Type = typename decltype(source)::element_type;
   using OtherType = typename decltype(destination)::element_type;
   static_assert(!std::is_const_v<OtherType>,

@@ -155,19 +155,6 @@ template <class Values> index_t checked_product(Values const &extents) {
   return empty ? 0 : product;
 }
 
-/* The strides of an array in C order without gaps: the last index is the fastest. An extent of 0
- * counts as 1. */
-template <int Rank>
-UMEM_FUNCTION constexpr Extents<Rank> c_strides(Extents<Rank> const &extents) noexcept {
-  Extents<Rank> strides;
-  index_t stride = 1;
-  for (int k = Rank - 1; k >= 0; k--) {
-    strides.at[k] = stride;
-    stride *= extents.at[k] > 0 ? extents.at[k] : 1;
-  }
-  return strides;
-}
-
 /* The order of elements in memory. row_major: the last index is the fastest, as in C. column_major:
  * the first index is, as in Fortran, BLAS and MATLAB. */
 enum Order : int { row_major, column_major };
@@ -176,14 +163,20 @@ enum Order : int { row_major, column_major };
 template <int Rank>
 UMEM_FUNCTION constexpr Extents<Rank> strides_in(Order order,
                                                  Extents<Rank> const &extents) noexcept {
-  if (order == row_major) return c_strides(extents);
   Extents<Rank> strides;
   index_t stride = 1;
-  for (int k = 0; k < Rank; k++) {
+  for (int n = 0; n < Rank; n++) {
+    int const k = order == row_major ? Rank - 1 - n : n;
     strides.at[k] = stride;
     stride *= extents.at[k] > 0 ? extents.at[k] : 1;
   }
   return strides;
+}
+
+/* Those of C order: the last index is the fastest. */
+template <int Rank>
+UMEM_FUNCTION constexpr Extents<Rank> c_strides(Extents<Rank> const &extents) noexcept {
+  return strides_in(row_major, extents);
 }
 
 namespace detail {

@@ -370,38 +370,30 @@ void fill_ghosts(PlaceType const &place, Arg &&elements, detail::ghost_rules_of<
   static_assert(decltype(used)::writes, "fill_ghosts: the elements are read-only");
   if constexpr (decltype(used)::writes) {
     auto where = detail::settled(place, used);
-    using Where = decltype(where);
     detail::check_kernels(where);
     detail::with_views(
         where,
         [&](auto const &view) {
           detail::check_ghost_rules(view.extents, view.ghosts, rules);
-          if constexpr (detail::may_be_device<Where>)
-            if (detail::is_device(where))
-              return detail::fill_view_on_device(detail::device_of(where), view, rules);
-          if constexpr (detail::may_be_host<Where>)
-            detail::host_fill_ghosts(detail::host_of(where), view, rules);
+          detail::on_side(
+              where, [&](auto const &host) { detail::host_fill_ghosts(host, view, rules); },
+              [&](auto const &device) { detail::fill_view_on_device(device, view, rules); });
         },
         used);
   }
 }
 template <class Arg, class = detail::if_operand<Arg>>
 void fill_ghosts(Arg &&elements, detail::ghost_rules_of<Arg> const &rules) {
-  using Operand = detail::bare_t<Arg>;
-  constexpr bool is_array = detail::kind_of<Operand> == detail::OperandKind::array;
-  if constexpr (is_array || detail::kind_of<Operand> == detail::OperandKind::part) {
+  constexpr detail::OperandKind kind = detail::kind_of<detail::bare_t<Arg>>;
+  if constexpr (kind == detail::OperandKind::array || kind == detail::OperandKind::part) {
     if (!detail::is_array_in_ram(elements) && !detail::loops_reach(elements.context())) {
       detail::Called const function("fill_ghosts");
-      auto fill = [&](auto const &part) {
-        detail::check_ghost_rules(part.extents(), part.ghosts(), rules);
-        detail::fill_part(part, rules);
-      };
-      if constexpr (is_array)
-        return fill(elements.part());
-      else
-        return fill(elements);
+      auto const part = detail::as_part(elements);
+      detail::check_ghost_rules(part.extents(), part.ghosts(), rules);
+      return detail::fill_part(part, rules);
     }
   }
+
   fill_ghosts(detail::AtHome(), elements, rules);
 }
 

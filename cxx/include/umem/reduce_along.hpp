@@ -282,24 +282,24 @@ void reduce_dimension(Called const &function, PlaceType const &place, int axis, 
                 "reduce_along: the output has one dimension less than the input");
   static_assert(std::is_trivially_copyable_v<Result>, "results are trivially copyable");
   constexpr bool fits = rank_of<Operand> == rank_of<std::remove_const_t<Other>> + 1;
-  auto body = [&](auto const &where) {
-    return [&](auto const &to, auto const &...from) {
-      using Where = bare_t<decltype(where)>;
-      if constexpr (may_be_device<Where>)
-        if (is_device(where)) return device_along(device_of(where), op, f, init, axis, to, from...);
-      if constexpr (may_be_host<Where>) {
-        check_for_host<Op, Function>();
-        host_along(host_of(where), op, f, init, axis, to, from...);
-      }
-    };
-  };
   auto along = [&](auto const &...uses) {
     auto where = settled(place, uses...);
     auto const extents = extents_of(in);
     check_kernels(where);
     (check_extents(function.name, extents, extents_of(others)), ...);
     check_along(function.name, extents, axis, extents_of(out));
-    with_views(where, body(where), uses...);
+    with_views(
+        where,
+        [&](auto const &to, auto const &...from) {
+          on_side(
+              where,
+              [&](auto const &host) {
+                check_for_host<Op, Function>();
+                host_along(host, op, f, init, axis, to, from...);
+              },
+              [&](auto const &device) { device_along(device, op, f, init, axis, to, from...); });
+        },
+        uses...);
   };
   if constexpr (fits && joins<Op, Result>())
     if constexpr (takes_along<Function, value_of<Operand>, value_of<More>...>())
