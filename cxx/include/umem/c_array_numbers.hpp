@@ -70,26 +70,18 @@ void write_c_array(Operand &elements, bool all, Function const &functor) {
   }
 }
 
-/* convert: umemArray_convert or umemArray_convert_wrapping. */
+/* convert: umemArray_convert or umemArray_convert_wrapping. all: all elements, as many as both
+ * have. */
 template <class Operand, class Other, class Functor>
 void convert_range(Operand const &in, index_t in_offset, Other &out, index_t out_offset,
-                   index_t count, Functor *convert) {
+                   index_t count, Functor *convert, bool all = false) {
   read_c_array(in, [&](umemArray *from) {
-    write_c_array(out, false, [&](umemArray *to) {
-      status_call(convert, to, from, out_offset, in_offset, count);
-    });
-  });
-}
-
-template <class Operand, class Other, class Functor>
-void convert_all(Operand const &in, Other &out, Functor *convert) {
-  read_c_array(in, [&](umemArray *from) {
-    write_c_array(out, true, [&](umemArray *to) {
-      std::int64_t const count = umemArray_elements(from);
-      if (from && to && count != umemArray_elements(to))
+    write_c_array(out, all, [&](umemArray *to) {
+      if (all) count = umemArray_elements(from);
+      if (all && from && to && count != umemArray_elements(to))
         throw value_error(std::to_string(count) + " elements cannot become " +
                           std::to_string(umemArray_elements(to)));
-      status_call(convert, to, from, 0, 0, count);
+      status_call(convert, to, from, out_offset, in_offset, count);
     });
   });
 }
@@ -109,7 +101,7 @@ void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t
 /* Converts all elements. Throws umem::value_error, too, where the arrays do not have equally
  * many. */
 template <class Operand, class Other> void convert_elements(Operand const &in, Other &&out) {
-  detail::convert_all(in, out, umemArray_convert);
+  detail::convert_range(in, 0, out, 0, 0, umemArray_convert, true);
 }
 
 /* With umem::wrapping, integers out of range wrap: see umemArray_convert_wrapping. */
@@ -120,7 +112,7 @@ void convert_elements(Operand const &in, index_t in_offset, Other &&out, index_t
 }
 template <class Operand, class Other>
 void convert_elements(Operand const &in, Other &&out, wrapping_t) {
-  detail::convert_all(in, out, umemArray_convert_wrapping);
+  detail::convert_range(in, 0, out, 0, 0, umemArray_convert_wrapping, true);
 }
 
 /* Sets all elements to numbers that are uniform in [low, high): see umemArray_random_uniform.

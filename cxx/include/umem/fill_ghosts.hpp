@@ -105,7 +105,6 @@ private:
     for (int k = 0; k < Rank; k++) set(k, rule);
   }
   template <class Rule> void set(int k, Rule const &both) { below[k] = above[k] = both; }
-  void set(int k, GhostKind both) { below[k].kind = above[k].kind = both; }
   template <class Arg, class Other> void set(int k, GhostSides<Arg, Other> const &two) {
     below[k] = two.below;
     above[k] = two.above;

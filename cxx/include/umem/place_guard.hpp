@@ -146,17 +146,10 @@ PlaceGuard<Type, Rank> guard_at(PlaceType const &place, ArrayAccess<Type, Rank> 
   return detail::make_place_guard<Type, Rank>(detail::as_place(place), array, access);
 }
 
-/* Guards for loops without a place: they run on the place of the array. */
-template <class Type, int Rank>
-PlaceGuard<Type const, Rank> guard_at_home(ArrayAccess<Type, Rank> const &array, read_t access) {
-  return guard_at(array.context(), array, access);
-}
-template <class Type, int Rank>
-PlaceGuard<Type, Rank> guard_at_home(ArrayAccess<Type, Rank> &array, write_t access) {
-  return guard_at(array.context(), array, access);
-}
-template <class Type, int Rank>
-PlaceGuard<Type, Rank> guard_at_home(ArrayAccess<Type, Rank> &array, discard_t access) {
+/* The guard for a loop without a place: it runs on the place of the array. */
+template <class ArrayType, class Access>
+auto guard_at_home(ArrayType &&array, Access access)
+    -> decltype(guard_at(array.context(), array, access)) {
   return guard_at(array.context(), array, access);
 }
 

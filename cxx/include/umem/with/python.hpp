@@ -249,6 +249,17 @@ protected:
     return is_last;
   }
 
+  /* Makes the value of what was taken. What make throws is why there is none. */
+  template <class Make> bool made(bool is_last, Make const &make) noexcept {
+    try {
+      make();
+      return true;
+    } catch (...) {
+      set_exception();
+      return fail(is_last);
+    }
+  }
+
 private:
   PyObject *error_ = nullptr; /* owned */
 
@@ -434,17 +445,13 @@ public:
   bool take(PyObject *object, bool is_last) noexcept {
     if (!take_as<ArrayArgument>(object, is_last)) return false;
     if (error()) return true;
-    try {
+    return made(is_last, [this] {
       umemVirtual *context = nullptr;
       umemPythonTable const *table = table_;
       void *use = table->use_place(&hold_, &context);
       Context const place = context_of(table, context, use);
       value = to_array<Type, Rank>(array_of(table, this->release()), place);
-      return true;
-    } catch (...) {
-      set_exception();
-      return this->fail(is_last);
-    }
+    });
   }
 
   Value value;
@@ -479,14 +486,10 @@ public:
   bool take(PyObject *object, bool is_last) noexcept {
     if (!take_as<CArrayArgument>(object, is_last)) return false;
     if (error()) return true;
-    try {
+    return made(is_last, [this] {
       umemPythonTable const *table = table_;
       value = array_of(table, this->release());
-      return true;
-    } catch (...) {
-      set_exception();
-      return this->fail(is_last);
-    }
+    });
   }
 
   CArray value;
@@ -512,17 +515,13 @@ public:
     void *use = nullptr;
     int const found = table->find_place(object, &context, &use);
     if (found <= 0) return found < 0 && fail(is_last);
-    try {
+    return made(is_last, [&] {
       Context const any = context_of(table, context, use);
       if constexpr (std::is_same_v<Kind, Context>)
         value = any;
       else
         value = Kind::of(any);
-      return true;
-    } catch (...) {
-      set_exception();
-      return fail(is_last);
-    }
+    });
   }
 
   std::optional<Kind> value;
