@@ -124,9 +124,6 @@ template <class Type, int Rank> Location destination_of(Part<Type, Rank> const &
 /* What passes: any operand of a loop; views are of host memory. */
 template <class Operand>
 using source_part_t = Part<typename operand_t<Operand>::element_type const, rank_of<Operand>>;
-template <class Operand> source_part_t<Operand> source_part(Operand const &operand) {
-  return as_part(operand);
-}
 
 /* The rows of a part at a location. Throws where the elements of a row have gaps between them. */
 template <class Type, int Rank>
@@ -370,11 +367,9 @@ private:
 template <class Operand>
 auto blocks(Operand const &array, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
-  auto source = detail::source_part(array);
-  using Type = typename decltype(source)::element_type;
-  constexpr int Rank = decltype(source)::rank;
-  using BlocksType = Blocks<Type, void, Rank, Rank>;
-  return BlocksType(std::move(source), nullptr, place, options);
+  using Source = detail::source_part_t<Operand>;
+  using Result = Blocks<typename Source::element_type, void, Source::rank, Source::rank>;
+  return Result(detail::as_part(array), nullptr, place, options);
 }
 
 /* Blocks for a loop that changes elements of the array in them. Ghost rows hold the old
@@ -382,12 +377,11 @@ auto blocks(Operand const &array, detail::BlocksPlace const &place,
 template <class Operand>
 auto blocks(Operand &&array, write_t, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
-  auto destination = detail::as_part(array);
-  using Type = typename decltype(destination)::element_type;
-  constexpr int Rank = decltype(destination)::rank;
+  auto part = detail::as_part(array);
+  using Type = typename decltype(part)::element_type;
   static_assert(!std::is_const_v<Type>, "blocks: the elements cannot be written");
-  using BlocksType = Blocks<Type, void, Rank, Rank>;
-  return BlocksType(detail::source_part(array), &destination, place, options);
+  using Result = Blocks<Type, void, decltype(part)::rank, decltype(part)::rank>;
+  return Result(part, &part, place, options);
 }
 
 /* Blocks of an array, from which the loop makes those of another one with as many rows, which may
@@ -397,15 +391,14 @@ template <class Operand, class Other,
           class = std::enable_if_t<!std::is_same_v<std::decay_t<Other>, write_t>>>
 auto blocks(Operand const &from, Other &&to, detail::BlocksPlace const &place,
             BlocksOptions const &options = {}) {
-  auto source = detail::source_part(from);
+  using Source = detail::source_part_t<Operand>;
   auto destination = detail::as_part(to);
-
-  using Type = typename decltype(source)::element_type;
   using OtherType = typename decltype(destination)::element_type;
   static_assert(!std::is_const_v<OtherType>,
                 "blocks: the elements of the destination cannot be written");
-  using Result = Blocks<Type, OtherType, decltype(source)::rank, decltype(destination)::rank>;
-  return Result(std::move(source), &destination, place, options);
+  using Result =
+      Blocks<typename Source::element_type, OtherType, Source::rank, decltype(destination)::rank>;
+  return Result(detail::as_part(from), &destination, place, options);
 }
 
 } // namespace umem

@@ -18,14 +18,10 @@
 namespace umem {
 namespace detail {
 
-/* [offset, offset + count) is not within [0, size). */
-[[noreturn]] inline void raise_range(std::size_t offset, std::size_t count, std::size_t size,
-                                     char const *what) {
-  raise_text(umemIndexError, "%zu %s at %zu exceed the size of %zu", count, what, offset, size);
-}
-
+/* Throws unless [offset, offset + count) is within [0, size). */
 inline void check_range(std::size_t offset, std::size_t count, std::size_t size, char const *what) {
-  if (offset > size || count > size - offset) raise_range(offset, count, size, what);
+  if (offset > size || count > size - offset)
+    raise_text(umemIndexError, "%zu %s at %zu exceed the size of %zu", count, what, offset, size);
 }
 
 /* Throws if alignment is no power of two, before anything is allocated: the context checks only

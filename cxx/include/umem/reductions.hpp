@@ -46,33 +46,28 @@ auto reduce_view(PlaceType const &place, Operand const &elements, OnHost const &
 }
 
 template <bool largest_value, class PlaceType, class Operand>
-Extents<rank_of<Operand>> position_of_extreme(PlaceType const &place, Operand const &elements) {
-  using Type = value_of<Operand>;
-  constexpr int Rank = rank_of<Operand>;
-  FirstExtreme<largest_value> op;
-  Located<Type> const found = reduce_view(
-      place, elements,
-      [=](HostPlace const &host, View<Type const, Rank> const &view) {
-        return host_reduce_pieces<Located<Type>>(host, op, FindExtreme<largest_value>(), view)
-            .value;
-      },
-      [=](DevicePlace const &device, View<Type const, Rank> const &view) {
-        LocatedElement<Type const, Rank> invoke{view, c_strides(view.extents)};
-        return device_index_reduce<index_t>(device, op, invoke, last_extreme<Type>(largest_value),
-                                            Extents<Rank>(), view.extents);
-      });
-  return indices_at(found.number, extents_of(elements));
-}
-
-template <bool largest_value, class PlaceType, class Operand>
 Extents<rank_of<Operand>> arg_extreme(Called const &function, PlaceType const &place,
                                       Operand const &elements) {
+  using Type = value_of<Operand>;
+  constexpr int Rank = rank_of<Operand>;
   check_order<Operand>();
-  if constexpr (is_complex<value_of<Operand>>) {
+  if constexpr (is_complex<Type>) {
     return {};
   } else {
     check_some(function, elements);
-    return position_of_extreme<largest_value>(place, elements);
+    FirstExtreme<largest_value> op;
+    Located<Type> const found = reduce_view(
+        place, elements,
+        [=](HostPlace const &host, View<Type const, Rank> const &view) {
+          return host_reduce_pieces<Located<Type>>(host, op, FindExtreme<largest_value>(), view)
+              .value;
+        },
+        [=](DevicePlace const &device, View<Type const, Rank> const &view) {
+          LocatedElement<Type const, Rank> invoke{view, c_strides(view.extents)};
+          return device_index_reduce<index_t>(device, op, invoke, last_extreme<Type>(largest_value),
+                                              Extents<Rank>(), view.extents);
+        });
+    return indices_at(found.number, extents_of(elements));
   }
 }
 
