@@ -1,5 +1,5 @@
-/* dlpack.h - arrays as tensors of DLPack and back: what capsules (dlpack.cpp) and tables of functions
- * (dlpack_table.cpp) share. */
+/* dlpack.h - arrays as tensors of DLPack and back: what capsules (dlpack.cpp) and tables of
+ * functions (dlpack_table.cpp) share. */
 #ifndef UMEM_PYTHON_DLPACK_H
 #define UMEM_PYTHON_DLPACK_H
 

@@ -18,8 +18,8 @@
 namespace umem {
 namespace detail {
 
-/* Memory of a context: the base of allocators, and for memory_resource.hpp. It is copied, never moved
- * from: a moved-from allocator keeps its value. */
+/* Memory of a context: the base of allocators, and for memory_resource.hpp. It is copied, never
+ * moved from: a moved-from allocator keeps its value. */
 class AllocatorMemory {
 public:
   /* Throws umem::value_error for an empty handle, and umem::not_supported_error if addresses are no

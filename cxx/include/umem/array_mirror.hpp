@@ -19,9 +19,9 @@ namespace detail {
  * ready_host_ spares the lock to those that read what needs no work before. Other functions have
  * the array for themselves.
  *
- * Invariants: now_.current is both if the sides share memory or there are no bytes; otherwise the host
- * is current only while host_ has a block. A guard that writes to a side makes it the only current
- * one at once, so that no function has to look at guards and now_. */
+ * Invariants: now_.current is both if the sides share memory or there are no bytes; otherwise the
+ * host is current only while host_ has a block. A guard that writes to a side makes it the only
+ * current one at once, so that no function has to look at guards and now_. */
 class Mirror {
 public:
   /* A new block. */

@@ -187,14 +187,13 @@ template <class Type, int Rank> bool is_saved_in_fortran_order(Part<Type, Rank> 
 
 } // namespace detail
 
-/* Writes the elements of an array, a part, a guard or a view of host memory, without ghost cells, to
- * a new file, and makes it durable. order: of the bytes of numbers in the file; others than this
- * machine's go through a buffer. As with NumPy, elements in Fortran order without gaps make a file
- * in Fortran order, all others one in C order. The
- * new file replaces the one at path, if there is one. At every instant path leads to the complete
- * old file or to the complete new one, even if the process is killed or the power fails; if this
- * throws, the old file stays as it is. So the array may be on a mapping of the file that it
- * replaces.
+/* Writes the elements of an array, a part or a view of host memory, without ghost cells, to a new
+ * file, and makes it durable. order: of the bytes of numbers in the file; others than this
+ * machine's go through a buffer. As with NumPy, a part in Fortran order without gaps makes a file
+ * in Fortran order, all others one in C order. The new file replaces the one at path, if any.
+ * At every instant path leads to the complete old file or to the complete new one, even if the
+ * process is killed or the power fails; if this throws, the old file stays as it is. So the array
+ * may be on a mapping of the file that it replaces.
  *
  * The new file gets the permissions of the old one, and its owner if that is permitted. A
  * symbolic link stays, and its target is replaced. Other hard links and open descriptors keep
@@ -322,11 +321,11 @@ template <class Type> Array<Type, 1> load_npy(std::string const &, Context const
   __builtin_unreachable();
 }
 
-/* Reads a file into elements that exist, which keep their order, and wherever they are: those of an
- * array, a part, a guard or a view of host memory. Throws as
- * load_npy, and umem::value_error if the shape of the file is another one; then, and if the
- * elements are locked, they keep their values. A file that cannot be read to its end may leave some
- * elements written. load_npy_converted (npy_c_array.hpp) converts from other types. */
+/* Reads a file into elements of an array, a part or a view of host memory, which keep their order,
+ * and wherever they are. Throws as load_npy, and umem::value_error if the shape of the file is
+ * another one; then, and if the elements are locked, they keep their values. A file that cannot be
+ * read to its end may leave some elements written. load_npy_converted (npy_c_array.hpp) converts
+ * from other types. */
 template <class Operand, class = detail::if_operand<detail::bare_t<Operand>>>
 void load_npy_into(std::string const &path, Operand &&elements) {
   auto const part = detail::as_part(elements);

@@ -35,8 +35,8 @@ public:
 
   bool is_empty() const noexcept { return contexts_.empty(); }
 
-  /* Returns when all of this work is complete. throws: its failures; destructors leave them recorded
-   * on the contexts. */
+  /* Returns when all of this work is complete. throws: its failures. Destructors leave these
+   * recorded on the contexts. */
   void synchronize(bool throws = true);
 
   /* Makes later work of context start after this work. throws: as above. */
