@@ -173,7 +173,7 @@ UMEM_FUNCTION constexpr Extents<Rank> strides_in(Order order,
   return strides;
 }
 
-/* Those of C order: the last index is the fastest. */
+/* The strides in C order: the last index is the fastest. */
 template <int Rank>
 UMEM_FUNCTION constexpr Extents<Rank> c_strides(Extents<Rank> const &extents) noexcept {
   return strides_in(row_major, extents);
