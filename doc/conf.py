@@ -38,7 +38,7 @@ nitpick_ignore_regex = [
     ("cpp:identifier", r"umem|(std|detail)(::.*)?|umem[A-Z]\w*|UMEM_\w+"),
     ("cpp:identifier", r"(Eigen|Kokkos|cuda|thrust)(::.*)?|cublas\w+|MPI_\w+"),
     # What doxygen-filter writes for names of umem::detail.
-    ("cpp:identifier", r"Rank|value_type|real_type|IsTrue|element_type_of.*|LayoutOfArrays<.*|(Accumulator|Eigen\w+|KokkosData|NestedList)<.*"),
+    ("cpp:identifier", r"Rank|AllocatorMemory|value_type|real_type|IsTrue|element_type_of.*|LayoutOfArrays<.*|(Accumulator|Eigen\w+|KokkosData|NestedList)<.*"),
 ]
 
 smartquotes_action = "qe"  # dashes are options of commands

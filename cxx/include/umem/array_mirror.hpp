@@ -10,6 +10,9 @@
 
 namespace umem {
 
+/* The sides of an array: host is for the CPU, device is the context of its memory. */
+enum class Side { host, device, both };
+
 namespace detail {
 
 /* An array shares it with its guards, locks and parts.

@@ -10,8 +10,7 @@
 
 namespace umem {
 
-/* The sides of an array: host is for the CPU, device is the context of its memory. */
-enum class Side { host, device, both };
+enum class Side; /* array_mirror.hpp */
 
 namespace detail {
 
