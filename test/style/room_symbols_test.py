@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Shows that room_symbols.py fails: in a small library with an object in each room, a use of each forbidden kind
 is added in turn. Needs cc."""
+import functools
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,14 @@ class Counted(Report):
         self.failed += bool(problems)
 
 
+@functools.cache
+def compiled(text):
+    """The object of a source, as bytes."""
+    with tempfile.NamedTemporaryFile(suffix=".o") as target:
+        subprocess.run(["cc", "-w", "-c", "-x", "c", "-", "-o", target.name], input=text, text=True, check=True)
+        return Path(target.name).read_bytes()
+
+
 def failures(sources, stale=()):
     """How many checks fail for a library of these sources; those in stale are removed after compiling."""
     with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +77,7 @@ def failures(sources, stale=()):
             if text is None:
                 continue
             path.write_text(text)
-            subprocess.run(["cc", "-w", "-c", path, "-o", target], check=True)
+            target.write_bytes(compiled(text))
         for name in stale:
             (root / "c/src" / name).unlink()
         report = Counted()
