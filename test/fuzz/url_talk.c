@@ -247,7 +247,7 @@ static umemCurlMessage *multi_read(void *multi, int *left) {
   return NULL;
 }
 
-static int multi_poll(void *multi, void *more, unsigned count, int timeout, int *ready) {
+static int multi_poll(void *multi, umemCurlWait *more, unsigned count, int timeout, int *ready) {
   return (void)multi, (void)more, (void)count, (void)timeout, (void)ready, 0;
 }
 

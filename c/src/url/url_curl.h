@@ -25,6 +25,12 @@ typedef struct umemCurlMessage {
   } data;
 } umemCurlMessage;
 
+/* struct curl_waitfd */
+typedef struct umemCurlWait {
+  int socket;
+  short wanted, found;
+} umemCurlWait;
+
 /* The first members of curl_version_info_data. */
 typedef struct umemCurlVersion {
   int age;
@@ -50,12 +56,14 @@ enum { /* CURLcode */
        umemCurlGotNothing = 52,
        umemCurlSendError = 55,
        umemCurlReceiveError = 56,
+       umemCurlAgain = 81,
        umemCurlHttp2Stream = 92
 };
 
 enum { umemCurlDone = 1 }; /* CURLMSG_DONE */
 
 enum { /* CURLoption */
+       umemCurlOptVerbose = 41,
        umemCurlOptHttpVersion = 84,
        umemCurlOptBufferSize = 98,
        umemCurlOptNoSignal = 99,
@@ -64,6 +72,7 @@ enum { /* CURLoption */
        umemCurlOptUpload = 46,
        umemCurlOptFollow = 52,
        umemCurlOptHttpGet = 80,
+       umemCurlOptConnectOnly = 141,
        umemCurlOptConnectMs = 156,
        umemCurlOptProtocols = 181,
        umemCurlOptKeepAlive = 213,
@@ -81,6 +90,7 @@ enum { /* CURLoption */
        umemCurlOptHeaderData = 10029,
        umemCurlOptMethod = 10036,
        umemCurlOptCaFile = 10065,
+       umemCurlOptDebugData = 10095,
        umemCurlOptCaFolder = 10097,
        umemCurlOptPrivate = 10103,
        umemCurlOptSeekData = 10168,
@@ -91,11 +101,12 @@ enum { /* CURLoption */
        umemCurlOptWrite = 20011,
        umemCurlOptRead = 20012,
        umemCurlOptHeader = 20079,
+       umemCurlOptDebug = 20094,
        umemCurlOptSeek = 20167,
        umemCurlOptUploadSize = 30115
 };
 
-enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_READFUNC_... */
+enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_READFUNC_..., ... */
        umemCurlMultiConnections = 6,
        umemCurlAuthBasic = 1 << 0,
        umemCurlAuthBearer = 1 << 6,
@@ -103,6 +114,9 @@ enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_
        umemCurlHttp2Tls = 4,
        umemCurlProtoHttp = 1 << 0,
        umemCurlProtoHttps = 1 << 1,
+       umemCurlWaitIn = 1 << 0,
+       umemCurlWaitOut = 1 << 2,
+       umemCurlHeaderOut = 2,
        umemCurlSeekOK = 0,
        umemCurlSeekFailed = 1
 };
@@ -110,6 +124,7 @@ enum { /* CURLMoption, CURLAUTH_..., CURL_HTTP_VERSION_..., CURLPROTO_..., CURL_
 enum { /* CURLINFO */
        umemCurlInfoPrivate = 0x100015,
        umemCurlInfoRedirect = 0x10001f,
+       umemCurlInfoSocket = 0x50002c,
        umemCurlInfoRetryAfter = 0x600039
 };
 
@@ -137,6 +152,10 @@ enum { /* CURLUPart, a CURLUcode, and flags */
   FUNCTION(easy_cleanup, curl_easy_cleanup, void, (void *easy))                                    \
   FUNCTION(easy_setopt, curl_easy_setopt, int, (void *easy, int option, ...))                      \
   FUNCTION(easy_getinfo, curl_easy_getinfo, int, (void *easy, int info, ...))                      \
+  FUNCTION(easy_send, curl_easy_send, int,                                                         \
+           (void *easy, void const *bytes, size_t size, size_t *sent))                             \
+  FUNCTION(easy_recv, curl_easy_recv, int,                                                         \
+           (void *easy, void *bytes, size_t size, size_t *received))                               \
   FUNCTION(easy_words, curl_easy_strerror, char const *, (int code))                               \
   FUNCTION(multi_init, curl_multi_init, void *, (void))                                            \
   FUNCTION(multi_cleanup, curl_multi_cleanup, int, (void *multi))                                  \
@@ -146,7 +165,7 @@ enum { /* CURLUPart, a CURLUcode, and flags */
   FUNCTION(multi_perform, curl_multi_perform, int, (void *multi, int *running))                    \
   FUNCTION(multi_read, curl_multi_info_read, umemCurlMessage *, (void *multi, int *left))          \
   FUNCTION(multi_poll, curl_multi_poll, int,                                                       \
-           (void *multi, void *more, unsigned count, int timeout_ms, int *ready))                  \
+           (void *multi, umemCurlWait *more, unsigned count, int timeout_ms, int *ready))          \
   FUNCTION(multi_words, curl_multi_strerror, char const *, (int code))                             \
   FUNCTION(list_append, curl_slist_append, umemCurlList *,                                         \
            (umemCurlList * list, char const *text))                                                \

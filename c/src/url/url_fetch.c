@@ -244,6 +244,50 @@ umemFetch *umemFetch_create(umemVirtual *ctx, char const *url, char const *label
   return NULL;
 }
 
+/* ---- the model ---- */
+
+enum {
+  most_model = 8 << 10,     /* bytes */
+  signed_ms = 5 * 60 * 1000 /* of the 15 minutes that S3 takes a signature for */
+};
+
+void umemModel_end(umemModel *model) {
+  if (model->text) explicit_bzero(model->text, model->size);
+  free(model->text);
+  *model = (umemModel){0};
+}
+
+bool umemModel_is_usable(umemModel const *model) {
+  return model->text && (!model->until || umemFetch_now() < model->until);
+}
+
+void umemFetch_read_model(umemFetch const *fetch, umemModel *model, char const *text, size_t size) {
+  static char const range[] = "\r\nRange: bytes=";
+  umemModel_end(model);
+  if (size >= most_model || size < 8 || memcmp(text, "GET ", 4)) return;
+  if (memcmp(text + size - 4, "\r\n\r\n", 4) || memchr(text, 0, size)) return;
+  *model = (umemModel){.text = strndup(text, size), .size = size};
+  char const *line = model->text ? strstr(model->text, range) : NULL;
+  if (!line) return umemModel_end(model);
+  model->from = (size_t)(line - model->text) + sizeof range - 1;
+  model->to = model->from + strcspn(model->text + model->from, "\r");
+  if (fetch->signer.sign) model->until = umemFetch_now() + signed_ms * umem_ns_of_ms;
+}
+
+void umemFetch_forget_model(umemFetch *fetch) {
+  umemLock_acquire(&fetch->lock);
+  umemModel_end(&fetch->model);
+  umemLock_release(&fetch->lock);
+}
+
+void umemFetch_keep_model(umemFetch *fetch, umemModel *model) {
+  umemLock_acquire(&fetch->lock);
+  umemModel_end(&fetch->model);
+  fetch->model = *model;
+  umemLock_release(&fetch->lock);
+  *model = (umemModel){0};
+}
+
 void umemFetch_free(umemFetch *fetch) {
   if (fetch->headers) fetch->curl->list_free(fetch->headers);
   if (fetch->signer.release) fetch->signer.release(fetch->signer.user);
@@ -252,6 +296,7 @@ void umemFetch_free(umemFetch *fetch) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
   end_target(&fetch->home);
   end_target(&fetch->target);
+  umemFetch_forget_model(fetch);
   umemLock_destroy(&fetch->lock);
   free(fetch);
 }
@@ -407,6 +452,15 @@ char const *umemFetchReply_check(umemFetchReply const *reply, umemFetch const *f
   if (!*pin->etag && strcmp(pin->modified, reply->modified))
     return "the object has changed: it has another date";
   return NULL;
+}
+
+void umemFetch_write_pin(umemFetch const *fetch, char line[umemFetchPinSize]) {
+  umemFetchReply const *pin = &fetch->pin;
+  *line = 0;
+  if (umemFetchReply_is_strong(pin))
+    snprintf(line, umemFetchPinSize, "If-Match: %s", pin->etag);
+  else if (*pin->modified)
+    snprintf(line, umemFetchPinSize, "If-Unmodified-Since: %s", pin->modified);
 }
 
 char const *umemFetchReply_refusal(int status) {

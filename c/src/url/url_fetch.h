@@ -3,6 +3,7 @@
  *
  *   url_curl.c     finds libcurl
  *   url_request.c  one attempt after the other: what is sent, the answer, failures, retries
+ *   url_line.c     ranges that are read straight to their place
  *   url_lane.c     many requests at a time, and copies by them
  *   url_fetch.c    what requests share: the URL, redirects, credentials, what answers must be
  *   url.c          the place */
@@ -122,6 +123,7 @@ bool umemFetch_refuse(umemFetch *fetch, char const *what, int status);
 
 enum {
   umemFetchErrorText = 256, /* CURL_ERROR_SIZE */
+  umemFetchPinSize = 256 + 32,
   umemFetchMostDropped =
       64 << 10 /* bytes of the body of a refusal that are read, to keep its connection */
 };
@@ -140,6 +142,16 @@ typedef struct umemTarget {
 } umemTarget;
 
 typedef struct umemLane umemLane;
+typedef struct umemLine umemLine;
+
+/* The lines of a request that has got a good answer. */
+typedef struct umemModel {
+  char *text; /* owned; NULL: there is none */
+  size_t size;
+  size_t from, to; /* of the bytes in its line Range */
+  bool pinned;     /* has the headers of the pin */
+  uint64_t until;  /* as umemFetch_now(), for its signature; 0: for ever */
+} umemModel;
 
 struct umemFetch {
   umemVirtual *ctx;
@@ -153,11 +165,13 @@ struct umemFetch {
   bool secure; /* by TLS */
   uint64_t length;
   umemFetchReply pin;
-  umemLock lock;     /* of the three below */
+  umemLock lock;     /* of the four below */
   umemTarget target; /* where a redirect has led; url NULL: home */
+  umemModel model;
   umemLane *idle;
-  unsigned forks;    /* umem_fork_count() of the lanes */
-  uint32_t inflight; /* atomic, as are the rest */
+  unsigned forks; /* umem_fork_count() of the lanes */
+  bool unlined;   /* answers have no length that lines could use; atomic, as are the rest */
+  uint32_t inflight;
   uint64_t requests, retries, nbytes;
 };
 
@@ -193,6 +207,7 @@ typedef struct umemSlot {
   umemSlotState state;
   umemFetchJob *job;   /* or a */
   umemFetchCall *call; /* that it works for */
+  umemLine *line;      /* NULL: none is open */
   /* Of a job: */
   uint64_t from;
   uint64_t begin;   /* as of umem_route_clock */
@@ -207,9 +222,13 @@ typedef struct umemSlot {
   /* Of the request: */
   unsigned attempts, hops; /* attempts that have failed */
   bool counts;             /* as in flight */
+  bool plain;              /* no line is of use for it */
   uint64_t wake;           /* when to go on */
   /* Of the attempt: */
-  uint64_t heard; /* when the last byte came or went */
+  uint64_t heard;  /* when the last byte came or went */
+  bool lined;      /* goes over the line, not by easy */
+  umemModel model; /* what libcurl has sent */
+  char after[16];  /* Retry-After of a line's answer */
   umemFetchReply reply;
   bool checked;
   bool away, trusted; /* to where a redirect has led; with credentials */
@@ -249,9 +268,25 @@ char const *umemFetch_follow(umemFetch *fetch, char const *location);
 /* From now on, requests go home again. */
 void umemFetch_go_home(umemFetch *fetch);
 
+/* Writes the header by which the server checks the pin, too; "": there is none. */
+void umemFetch_write_pin(umemFetch const *fetch, char line[umemFetchPinSize]);
+
+void umemModel_end(umemModel *model);
+bool umemModel_is_usable(umemModel const *model);
+
+/* Reads a model from what libcurl has sent; without text, if it is none. */
+void umemFetch_read_model(umemFetch const *fetch, umemModel *model, char const *text, size_t size);
+
+/* Lines use it from now on. */
+void umemFetch_keep_model(umemFetch *fetch, umemModel *model);
+void umemFetch_forget_model(umemFetch *fetch);
+
 /* ---- url_request.c ---- */
 
-/* Sends the request of a slot. False with a status. */
+/* Nothing of the attempt before counts any more. */
+void umemSlot_begin(umemSlot *slot);
+
+/* Sends the request of a slot by libcurl. False with a status. */
 bool umemSlot_send(umemLane *lane, umemSlot *slot);
 
 /* The slot, which is busy, waits for nothing: it is sent when the lane looks at it. */
@@ -261,10 +296,48 @@ void umemSlot_send_soon(umemSlot *slot);
  * with a status if that is the end of the request. */
 bool umemSlot_end(umemLane *lane, umemSlot *slot, int code);
 
-/* No byte has come for too long: ends the attempt. */
+/* No byte has come for too long: ends the attempt, but not its line. */
 bool umemSlot_end_stalled(umemLane *lane, umemSlot *slot);
+
+/* umemSlot_end for the attempt of a line. */
+bool umemSlot_end_line(umemLane *lane, umemSlot *slot, int code);
 
 void umemSlot_set_free(umemSlot *slot);
 void umemSlot_end_headers(umemSlot *slot);
+
+/* Sets what is the same for all handles of a slot. */
+bool umemSlot_prepare(umemSlot *slot, void *easy);
+
+/* Whether the status of the answer is one of those that may pass. */
+bool umemSlot_may_pass(umemSlot const *slot);
+
+/* What is wrong with the headers of the answer of a job; NULL: nothing. */
+char const *umemSlot_check(umemSlot const *slot);
+
+/* Where the next bytes of a job belong: *size of them at most, which may be none. NULL: nowhere. */
+char *umemSlot_room(umemSlot const *slot, size_t *size);
+
+/* So many bytes are there now. False with a status. */
+bool umemSlot_took(umemSlot *slot, size_t size);
+
+/* Puts the next bytes where they belong. False with a status. */
+bool umemSlot_take(umemSlot *slot, char const *data, size_t size);
+
+/* ---- url_line.c ---- */
+
+enum { umemLineWaits = -1, umemLineOdd = -2 }; /* beside CURLcodes */
+
+/* Begins an attempt of a slot: on its line if that may be, else by libcurl. False with a status. */
+bool umemLine_send(umemLane *lane, umemSlot *slot);
+
+/* Goes on with it. Returns umemLineWaits, with *more if it need not wait; umemLineOdd, if libcurl
+ * has to send the request again; else, the attempt has ended with this CURLcode. */
+int umemLine_step(umemSlot *slot, bool *more);
+
+/* What it waits for. False while it connects, of which libcurl says nothing. */
+bool umemLine_wait(umemSlot const *slot, umemCurlWait *wait);
+
+/* Closes the line, if there is one. */
+void umemLine_end(umemSlot *slot);
 
 #endif

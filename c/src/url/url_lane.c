@@ -36,6 +36,8 @@ static void end_lane(umemLane *lane) {
   umemCurl const *curl = lane->fetch->curl;
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
+    umemLine_end(slot);
+    umemModel_end(&slot->model);
     if (slot->easy) curl->easy_cleanup(slot->easy);
     umemSlot_end_headers(slot);
   }
@@ -97,7 +99,9 @@ void umemFetch_destroy(umemFetch *fetch) {
 static void stop_lane(umemLane *lane) {
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
-    if (slot->state == slotRuns) lane->fetch->curl->multi_remove(lane->multi, slot->easy);
+    if (slot->state == slotRuns && !slot->lined)
+      lane->fetch->curl->multi_remove(lane->multi, slot->easy);
+    if (slot->lined) umemLine_end(slot);
     umemSlot_set_free(slot);
     slot->job = NULL;
     slot->call = NULL;
@@ -190,6 +194,7 @@ static bool begin_requests(umemLane *lane, umemFetchJob *job, bool *full) {
     if (slot->state != slotIdle) continue;
     slot->attempts = slot->hops = 0;
     slot->got = slot->emptied = 0;
+    slot->plain = false;
     slot->begin = umem_route_clock();
     slot->job = job;
     if (!take_buffer(job, slot)) return false;
@@ -210,6 +215,12 @@ static bool is_stalled(umemLane const *lane, umemSlot const *slot) {
   return slot->state == slotRuns && limit && time > slot->heard && time - slot->heard > limit;
 }
 
+static bool end_stalled(umemLane *lane, umemSlot *slot) {
+  bool good = umemSlot_end_stalled(lane, slot);
+  if (slot->lined) umemLine_end(slot);
+  return good;
+}
+
 /* Sends what waits no longer, and ends what nothing is heard of. Sets *timeout to the milliseconds
  * until it has to look again. */
 static bool look_at_slots(umemLane *lane, umemFetchJob const *job, int *timeout) {
@@ -218,8 +229,8 @@ static bool look_at_slots(umemLane *lane, umemFetchJob const *job, int *timeout)
   for (unsigned i = 0; i < lane->slots; i++) {
     umemSlot *slot = &lane->slot[i];
     uint64_t time = umemFetch_now();
-    if (is_stalled(lane, slot) && !umemSlot_end_stalled(lane, slot)) return false;
-    if (slot->state == slotWaits && slot->wake <= time && !umemSlot_send(lane, slot)) return false;
+    if (is_stalled(lane, slot) && !end_stalled(lane, slot)) return false;
+    if (slot->state == slotWaits && slot->wake <= time && !umemLine_send(lane, slot)) return false;
     if (slot->state == slotWaits) next = umem_lesser(next, slot->wake);
     if (slot->state == slotRuns && lane->fetch->options.stall_ms)
       next = umem_lesser(next, slot->heard + lane->fetch->options.stall_ms * umem_ns_of_ms);
@@ -253,6 +264,20 @@ static bool perform(umemLane *lane, bool *ended) {
   return true;
 }
 
+/* Lets lines go on. *more: some need not wait. */
+static bool step_lines(umemLane *lane, bool *ended, bool *more) {
+  *more = false;
+  for (unsigned i = 0; i < lane->slots; i++) {
+    umemSlot *slot = &lane->slot[i];
+    int code = slot->state == slotRuns && slot->lined ? umemLine_step(slot, more) : umemLineWaits;
+    if (code == umemLineWaits) continue;
+    *ended = true;
+    if (!umemSlot_end_line(lane, slot, code)) return false;
+    if (slot->state == slotIdle) lane->busy--;
+  }
+  return true;
+}
+
 static bool is_late(umemLane const *lane, uint64_t deadline) {
   if (!deadline || umemFetch_now() < deadline) return false;
   umemVirtual_fail(lane->fetch->ctx, umemIOError,
@@ -261,8 +286,19 @@ static bool is_late(umemLane const *lane, uint64_t deadline) {
   return true;
 }
 
+/* Of a line that connects, libcurl does not say what it waits for. */
 static bool wait_for_some(umemLane *lane, int timeout) {
-  int code = lane->fetch->curl->multi_poll(lane->multi, NULL, 0, timeout, NULL);
+  umemCurlWait waits[UMEM_URL_CONNECTIONS];
+  unsigned count = 0;
+  for (unsigned i = 0; i < lane->slots; i++) {
+    umemSlot const *slot = &lane->slot[i];
+    if (slot->state != slotRuns || !slot->lined) continue;
+    if (umemLine_wait(slot, &waits[count]))
+      count++;
+    else
+      timeout = 1;
+  }
+  int code = lane->fetch->curl->multi_poll(lane->multi, waits, count, timeout, NULL);
   return !code || fail_multi(lane, code);
 }
 
@@ -302,16 +338,17 @@ static bool must_wait(umemFetchJob const *job) {
 static bool drive(umemLane *lane, umemFetchJob *job, uint64_t deadline) {
   begin_wait(lane);
   for (;;) {
-    bool ended, full = false;
+    bool ended, more, full = false;
     int timeout;
     if (job && is_over(job)) return true;
     if (job && !begin_requests(lane, job, &full)) return false;
     if (!lane->busy && !full && !must_wait(job)) return true;
-    if (is_late(lane, deadline) || !look_at_slots(lane, job, &timeout) || !perform(lane, &ended))
+    if (is_late(lane, deadline) || !look_at_slots(lane, job, &timeout) || !perform(lane, &ended) ||
+        !step_lines(lane, &ended, &more))
       return false;
     if (!lane->busy && !ended)
       nanosleep(&idle_time, NULL);
-    else if (!ended && !wait_for_some(lane, timeout))
+    else if (!ended && !more && !wait_for_some(lane, timeout))
       return false;
     if (!goes_on(lane, job, ended)) return false;
   }

@@ -11,20 +11,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum {
   most_hops = 5,          /* redirects of one request */
   first_backoff_ms = 100, /* before the second attempt; doubles */
   most_backoff_ms = 10 * 1000,
   most_wanted_ms = 60 * 1000, /* that a server may want */
-  least_secret = 4,           /* characters of a header that messages do not show */
-  past_cache = 4 << 20,       /* bytes of a copy that no cache of a core has as a whole */
-  least_past_cache = 1 << 10  /* bytes at a time */
+  least_secret = 4            /* characters of a header that messages do not show */
 };
 
 /* ==== failures ==== */
@@ -87,6 +83,8 @@ static StatusWords const *status_of(int status) {
   return row;
 }
 
+bool umemSlot_may_pass(umemSlot const *slot) { return status_of(slot->reply.status)->may_pass; }
+
 static bool fail_with_status(umemSlot const *slot) {
   char cause[96];
   snprintf(cause, sizeof cause, "HTTP status %d, %s", slot->reply.status,
@@ -125,32 +123,11 @@ static bool scatter(umemSlot *slot, uint64_t at, char const *data, size_t size,
   return true;
 }
 
-/* What is longer than a core's cache passes it: the bytes that it would replace need not be read,
- * which takes as long as writing the new ones. */
-static void copy_past_cache(char *dst, char const *src, size_t size) {
-#ifdef __SSE2__
-  size_t head = -(uintptr_t)dst % sizeof(__m128i);
-  memcpy(dst, src, head);
-  for (dst += head, src += head, size -= head; size >= 64; dst += 64, src += 64, size -= 64) {
-    __m128i const *from = (__m128i const *)(void const *)src;
-    __m128i a = _mm_loadu_si128(from), b = _mm_loadu_si128(from + 1);
-    __m128i c = _mm_loadu_si128(from + 2), d = _mm_loadu_si128(from + 3);
-    __m128i *to = (__m128i *)(void *)dst;
-    _mm_stream_si128(to, a), _mm_stream_si128(to + 1, b);
-    _mm_stream_si128(to + 2, c), _mm_stream_si128(to + 3, d);
-  }
-  _mm_sfence(); /* other threads may read the bytes when the copy is over */
-#endif
-  memcpy(dst, src, size);
-}
-
+/* data NULL: they are there already. */
 static bool write_memory(umemSlot *slot, umemCopyRun *run, size_t skip, char const *data,
                          size_t size) {
-  char *to = (char *)run->dst_adr + skip;
-  if (slot->job->nbytes >= past_cache && size >= least_past_cache)
-    copy_past_cache(to, data, size);
-  else
-    memcpy(to, data, size);
+  (void)slot;
+  if (data) memcpy((char *)run->dst_adr + skip, data, size);
   return true;
 }
 
@@ -201,11 +178,31 @@ static bool fill_buffer(umemSlot *slot, char const *data, size_t size) {
   return true;
 }
 
-static bool take(umemSlot *slot, char const *data, size_t size) {
+bool umemSlot_take(umemSlot *slot, char const *data, size_t size) {
   if (slot->job->host) return fill_buffer(slot, data, size);
   scatter(slot, slot->from + slot->got, data, size, write_memory);
   slot->got += size;
   return true;
+}
+
+char *umemSlot_room(umemSlot const *slot, size_t *size) {
+  umemFetchJob const *job = slot->job;
+  size_t filled = slot->got - slot->emptied;
+  if (job->host) {
+    *size = umem_lesser(*size, job->room - filled);
+    return (char *)slot->buffer + filled;
+  }
+  umemCopyRun const *run = &job->runs[slot->run];
+  if (slot->from + slot->got < run->src_adr + slot->skip) return NULL; /* a gap */
+  *size = umem_lesser(*size, run->nbytes - slot->skip);
+  return (char *)run->dst_adr + slot->skip;
+}
+
+bool umemSlot_took(umemSlot *slot, size_t size) {
+  umemFetchJob const *job = slot->job;
+  slot->got += size;
+  if (job->host) return slot->got - slot->emptied < job->room || empty_buffer(slot);
+  return scatter(slot, slot->from + slot->got - size, NULL, size, write_memory);
 }
 
 /* For the route of the copy. */
@@ -269,7 +266,7 @@ static size_t keep_answer(umemSlot *slot, char const *data, size_t size) {
   return slot->dropped > umemFetchMostDropped ? 0 : size;
 }
 
-static char const *check(umemSlot const *slot) {
+char const *umemSlot_check(umemSlot const *slot) {
   return umemFetchReply_check(&slot->reply, slot->fetch, slot->from + slot->got,
                               slot->from + slot->size - 1);
 }
@@ -284,12 +281,12 @@ static size_t on_body(char *data, size_t one, size_t count, void *user) {
     slot->dropped += size;
     return slot->dropped > umemFetchMostDropped ? 0 : size;
   }
-  if (!slot->checked) slot->wrong = check(slot);
+  if (!slot->checked) slot->wrong = umemSlot_check(slot);
   slot->checked = true;
   if (!slot->wrong && size > slot->size - slot->got)
     slot->wrong = "the server sends more bytes than asked for";
   if (slot->wrong) return 0;
-  return take(slot, data, size) ? size : 0;
+  return umemSlot_take(slot, data, size) ? size : 0;
 }
 
 static size_t on_send(char *data, size_t one, size_t count, void *user) {
@@ -331,25 +328,30 @@ static bool redirect(umemSlot *slot) {
 #define SET(slot, option, value)                                                                   \
   ((slot)->fetch->curl->easy_setopt((slot)->easy, option, value) == umemCurlOK)
 
-/* What remains the same for all requests of a slot. */
-static bool prepare_easy(umemSlot *slot) {
+#define SET_EASY(option, value) (fetch->curl->easy_setopt(easy, option, value) == umemCurlOK)
+
+bool umemSlot_prepare(umemSlot *slot, void *easy) {
   umemFetch *fetch = slot->fetch;
   long protocols = fetch->secure ? umemCurlProtoHttps : umemCurlProtoHttp | umemCurlProtoHttps;
   long version = fetch->options.version == umemUrlVersion2 ? umemCurlHttp2Tls : umemCurlHttp11;
-  return SET(slot, umemCurlOptNoSignal, 1L) && SET(slot, umemCurlOptFollow, 0L) &&
-         SET(slot, umemCurlOptProtocols, protocols) && SET(slot, umemCurlOptKeepAlive, 1L) &&
-         SET(slot, umemCurlOptHttpVersion, version) &&
-         SET(slot, umemCurlOptBufferSize, 512L << 10) &&
-         SET(slot, umemCurlOptNoConnectHeaders, 1L) &&
-         SET(slot, umemCurlOptConnectMs, (long)fetch->options.connect_ms) &&
-         SET(slot, umemCurlOptUserAgent, "umem/" UMEM_VERSION) &&
-         (!fetch->ca_file || SET(slot, umemCurlOptCaFile, fetch->ca_file)) &&
-         (!fetch->ca_folder || SET(slot, umemCurlOptCaFolder, fetch->ca_folder)) &&
-         SET(slot, umemCurlOptErrorText, slot->error) && SET(slot, umemCurlOptPrivate, slot) &&
-         SET(slot, umemCurlOptWrite, on_body) && SET(slot, umemCurlOptWriteData, slot) &&
-         SET(slot, umemCurlOptHeader, on_header) && SET(slot, umemCurlOptHeaderData, slot) &&
-         SET(slot, umemCurlOptRead, on_send) && SET(slot, umemCurlOptReadData, slot) &&
-         SET(slot, umemCurlOptSeek, on_rewind) && SET(slot, umemCurlOptSeekData, slot);
+  return SET_EASY(umemCurlOptNoSignal, 1L) && SET_EASY(umemCurlOptFollow, 0L) &&
+         SET_EASY(umemCurlOptProtocols, protocols) && SET_EASY(umemCurlOptKeepAlive, 1L) &&
+         SET_EASY(umemCurlOptHttpVersion, version) && SET_EASY(umemCurlOptBufferSize, 512L << 10) &&
+         SET_EASY(umemCurlOptNoConnectHeaders, 1L) &&
+         SET_EASY(umemCurlOptConnectMs, (long)fetch->options.connect_ms) &&
+         SET_EASY(umemCurlOptUserAgent, "umem/" UMEM_VERSION) &&
+         (!fetch->ca_file || SET_EASY(umemCurlOptCaFile, fetch->ca_file)) &&
+         (!fetch->ca_folder || SET_EASY(umemCurlOptCaFolder, fetch->ca_folder)) &&
+         SET_EASY(umemCurlOptErrorText, slot->error) && SET_EASY(umemCurlOptPrivate, slot);
+}
+
+/* What remains the same for all requests of a slot. */
+static bool prepare_requests(umemSlot *slot) {
+  return umemSlot_prepare(slot, slot->easy) && SET(slot, umemCurlOptWrite, on_body) &&
+         SET(slot, umemCurlOptWriteData, slot) && SET(slot, umemCurlOptHeader, on_header) &&
+         SET(slot, umemCurlOptHeaderData, slot) && SET(slot, umemCurlOptRead, on_send) &&
+         SET(slot, umemCurlOptReadData, slot) && SET(slot, umemCurlOptSeek, on_rewind) &&
+         SET(slot, umemCurlOptSeekData, slot);
 }
 
 static bool add_header(umemSlot *slot, char const *text) {
@@ -360,15 +362,9 @@ static bool add_header(umemSlot *slot, char const *text) {
 
 /* Headers of the pin: the server checks it, too. */
 static bool add_pin(umemSlot *slot) {
-  umemFetchReply const *pin = &slot->fetch->pin;
-  char line[sizeof pin->etag + 32];
-  if (umemFetchReply_is_strong(pin))
-    snprintf(line, sizeof line, "If-Match: %s", pin->etag);
-  else if (*pin->modified)
-    snprintf(line, sizeof line, "If-Unmodified-Since: %s", pin->modified);
-  else
-    return true;
-  return add_header(slot, line);
+  char line[umemFetchPinSize];
+  umemFetch_write_pin(slot->fetch, line);
+  return !*line || add_header(slot, line);
 }
 
 /* Where this attempt goes, and whether it may have credentials there. */
@@ -444,35 +440,62 @@ void umemSlot_end_headers(umemSlot *slot) {
   slot->headers = NULL;
 }
 
-static void begin_attempt(umemSlot *slot) {
+/* ---- a model for lines ---- */
+
+/* What libcurl calls with all that it sends and gets. */
+static int on_debug(void *easy, int what, char *text, size_t size, void *user) {
+  umemSlot *slot = user;
+  (void)easy;
+  if (what != umemCurlHeaderOut) return 0;
+  umemFetch_read_model(slot->fetch, &slot->model, text, size);
+  slot->model.pinned = !slot->call;
+  return 0;
+}
+
+/* Whether the attempt is for a range of the object at home, over HTTP 1.1. */
+static bool is_plain_range(umemSlot const *slot) {
+  umemFetchCall const *call = slot->call;
+  return slot->fetch->options.version != umemUrlVersion2 && slot->trusted && !slot->away &&
+         (!call || (!call->url && call->range && !strcmp(call->method, "GET")));
+}
+
+/* Lets libcurl show what it sends, if lines need it. */
+static bool watch(umemSlot *slot) {
+  umemFetch *fetch = slot->fetch;
+  umemLock_acquire(&fetch->lock);
+  bool has = umemModel_is_usable(&fetch->model);
+  umemLock_release(&fetch->lock);
+  bool lines = !__atomic_load_n(&fetch->unlined, __ATOMIC_RELAXED) && is_plain_range(slot);
+  return SET(slot, umemCurlOptDebug, on_debug) && SET(slot, umemCurlOptDebugData, slot) &&
+         SET(slot, umemCurlOptVerbose, (long)(lines && !has));
+}
+
+void umemSlot_begin(umemSlot *slot) {
   slot->reply = (umemFetchReply){0};
   slot->checked = false;
   slot->wrong = NULL;
   slot->failed = false;
   slot->dropped = slot->sent = 0;
-  slot->error[0] = 0;
+  slot->error[0] = slot->after[0] = 0;
   slot->heard = umemFetch_now();
+  umemModel_end(&slot->model);
   if (slot->call) slot->call->answered = 0, *slot->call->found = 0;
 }
 
 bool umemSlot_send(umemLane *lane, umemSlot *slot) {
   umemFetch *fetch = lane->fetch;
   umemCurl const *curl = fetch->curl;
-  begin_attempt(slot);
   if (!slot->easy) {
     slot->easy = curl->easy_init();
-    if (!slot->easy || !prepare_easy(slot)) return umemFetch_no_memory(fetch);
+    if (!slot->easy || !prepare_requests(slot)) return umemFetch_no_memory(fetch);
   }
   umemSlot_end_headers(slot);
   bool ready = set_target(slot) && set_method(slot) && set_range(slot) && set_headers(slot) &&
-               set_credentials(slot);
+               set_credentials(slot) && watch(slot);
   if (!ready) return umemFetch_no_memory(fetch);
   if (!sign(slot)) return false;
   if (!SET(slot, umemCurlOptHeaders, slot->headers) || curl->multi_add(lane->multi, slot->easy))
     return umemFetch_no_memory(fetch);
-  slot->state = slotRuns;
-  __atomic_fetch_add(&fetch->requests, 1, __ATOMIC_RELAXED);
-  if (slot->attempts) __atomic_fetch_add(&fetch->retries, 1, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -493,8 +516,8 @@ static uint64_t backoff_of(umemLane *lane, umemSlot const *slot) {
   if (slot->attempts < 8)
     backoff = umem_lesser(backoff, (uint64_t)first_backoff_ms << slot->attempts);
   backoff = backoff / 2 + draw(lane) % (backoff / 2 + 1);
-  int64_t seconds = 0;
-  if (slot->reply.status)
+  int64_t seconds = strtol(slot->after, NULL, 10);
+  if (slot->reply.status && slot->easy && !*slot->after)
     lane->fetch->curl->easy_getinfo(slot->easy, umemCurlInfoRetryAfter, &seconds);
   if (seconds > 0) wanted = umem_lesser((uint64_t)seconds, most_wanted_ms / 1000) * 1000;
   return umem_greater(backoff, wanted) * umem_ns_of_ms;
@@ -557,7 +580,7 @@ static bool take_answer(umemLane *lane, umemSlot *slot) {
     umemSlot_send_soon(slot);
     return true;
   }
-  if (status_of(status)->may_pass) return again(lane, slot, umemIOError, NULL);
+  if (umemSlot_may_pass(slot)) return again(lane, slot, umemIOError, NULL);
   if (slot->away && status >= 400 && status <= 410) {
     umemFetch_go_home(lane->fetch);
     return again(lane, slot, umemIOError, NULL);
@@ -568,10 +591,7 @@ static bool take_answer(umemLane *lane, umemSlot *slot) {
   return true;
 }
 
-bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
-  slot->state = slotIdle;
-  if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
-    return umemFetch_no_memory(lane->fetch);
+static bool end_attempt(umemLane *lane, umemSlot *slot, int code) {
   if (slot->failed) return false;
   if (slot->wrong) return fail(slot, umemIOError, slot->wrong);
   bool cut = code == umemCurlWriteError && slot->dropped > umemFetchMostDropped; /* by on_body */
@@ -585,11 +605,29 @@ bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
   return fail(slot, type_of(code), words);
 }
 
+bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
+  slot->state = slotIdle;
+  if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
+    return umemFetch_no_memory(lane->fetch);
+  bool models = code == umemCurlOK && slot->reply.status == 206 && slot->model.text;
+  if (models) umemFetch_keep_model(lane->fetch, &slot->model);
+  return end_attempt(lane, slot, code);
+}
+
+bool umemSlot_end_line(umemLane *lane, umemSlot *slot, int code) {
+  slot->state = slotIdle;
+  if (code != umemLineOdd) return end_attempt(lane, slot, code);
+  umemFetch_forget_model(lane->fetch);
+  slot->plain = true;
+  umemSlot_send_soon(slot);
+  return true;
+}
+
 bool umemSlot_end_stalled(umemLane *lane, umemSlot *slot) {
   char cause[64];
   snprintf(cause, sizeof cause, "no byte in %u ms (stall_ms)", lane->fetch->options.stall_ms);
   slot->state = slotIdle;
-  if (lane->fetch->curl->multi_remove(lane->multi, slot->easy))
+  if (!slot->lined && lane->fetch->curl->multi_remove(lane->multi, slot->easy))
     return umemFetch_no_memory(lane->fetch);
   return again(lane, slot, umemIOError, cause);
 }

@@ -31,10 +31,8 @@ TEST(a_long_copy_is_many_requests) {
   assert_int_equal(stats.requests, 1 + 3);
   assert_int_equal(stats.retries, 0);
   assert_int_equal(stats.nbytes, object_size);
-  unsigned connections = url_server_connections(server);
-  assert_in_range(connections, 1, 4);
   for (int i = 0; i < 10; i++) assert_read(0, object_size);
-  assert_in_range(url_server_connections(server), 1, 4); /* they stay open */
+  assert_in_range(url_server_connections(server), 2, 1 + 3); /* they stay open */
 }
 
 TEST(no_more_than_the_wanted_requests_are_in_flight) {
@@ -109,7 +107,7 @@ TEST(the_threads_of_a_long_copy_share_its_connections) {
   __atomic_store_n(&time_stands, true, __ATOMIC_RELAXED);
   read_long_copy(4, &had, &most);
   __atomic_store_n(&time_stands, false, __ATOMIC_RELAXED);
-  assert_in_range(had, 1, 4); /* fewer if a thread comes too late */
+  assert_in_range(had, 1, 1 + 4); /* with that of the constructor; fewer if a thread comes late */
   assert_in_range(most, 1, 4);
 }
 

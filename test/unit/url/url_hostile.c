@@ -178,6 +178,58 @@ static bool stall(UrlRequest *request) {
   return false;
 }
 
+/* ---- unusual answers, which are right ---- */
+
+static bool send_text(UrlRequest *request, char const *text) {
+  return url_send(request, text, strlen(text));
+}
+
+static bool chunked(UrlRequest *request) {
+  char size[32];
+  snprintf(size, sizeof size, "%zx\r\n", length_of(request));
+  return url_head(request,
+                  RANGE_HEAD "Transfer-Encoding: chunked\r\n" TAG
+                             "Content-Range: bytes %zu-%zu/%zu\r\n",
+                  RANGE_OF(request)) &&
+         send_text(request, size) &&
+         url_send(request, object + request->first, length_of(request)) &&
+         send_text(request, "\r\n0\r\n\r\n");
+}
+
+static bool early_hints(UrlRequest *request) {
+  return send_text(request, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") &&
+         url_serve(NULL, request);
+}
+
+static bool old_http(UrlRequest *request) {
+  url_head(request, "HTTP/1.0 206 OK\r\nContent-Range: bytes %zu-%zu/%zu\r\n" TAG,
+           RANGE_OF(request));
+  url_send(request, object + request->first, length_of(request));
+  return false;
+}
+
+static bool then_closes(UrlRequest *request) { return url_serve(NULL, request) && false; }
+
+static bool then_says_more(UrlRequest *request) {
+  return url_serve(NULL, request) && send_text(request, RANGE_HEAD "\r\n");
+}
+
+static bool elsewhere(UrlRequest *request) {
+  return url_head(request, "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /moved\r\n");
+}
+
+static bool long_head(UrlRequest *request) {
+  char text[1000] = "X-Long: ";
+  memset(text + 8, 'x', sizeof text - 11);
+  strcpy(text + sizeof text - 3, "\r\n");
+  bool good = send_text(request, RANGE_HEAD);
+  for (int i = 0; good && i < 20; i++) good = send_text(request, text);
+  return good &&
+         url_head(request, "Content-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n" TAG,
+                  RANGE_OF(request), length_of(request)) &&
+         url_send(request, object + request->first, length_of(request));
+}
+
 /* ---- what never helps ---- */
 
 typedef struct Row {
@@ -186,6 +238,16 @@ typedef struct Row {
   char const *words;
   unsigned requests; /* of the copy; libcurl itself adds one if an open connection is cut */
 } Row;
+
+/* Bytes of a copy by libcurl alone, and of one that opens a connection of its own, over which what
+ * is odd is asked for once more. */
+enum { narrow = 1000, wide = 2 << 20 };
+
+/* The copy is one request. */
+static void serve_rows(Row const *row) {
+  options.connections = 1;
+  serve(answer, (void *)(uintptr_t)&row->answer);
+}
 
 static Row const finals[] = {
     {"the whole object", whole_object, "the whole object instead of a range", 1},
@@ -206,7 +268,7 @@ static Row const finals[] = {
     {"status 416", shorter, "it is shorter", 1},
     {"status 404", not_found, "HTTP status 404, not found", 1},
     {"status 403", forbidden, "HTTP status 403, forbidden", 1},
-    {"no HTTP", no_http, "cannot read 1000 bytes at 5000 of", 1},
+    {"no HTTP", no_http, NULL, 1},
     {"status 503 for ever", unavailable, "HTTP status 503, the server is not available (after 3",
      3},
     {"a cut for ever", cut_at_once, "(after 3 attempts)", 3},
@@ -216,22 +278,27 @@ static Row const finals[] = {
     {"a stall for ever", stall, "no byte in 100 ms (stall_ms) (after 3 attempts)", 3},
 };
 
-static void fails(void **state) {
-  Row const *row = *state;
+static void fail_in(Row const *row, size_t size) {
+  char words[64];
+  bool none = row->answer == no_http;
+  snprintf(words, sizeof words, "cannot read %zu bytes at 5000 of", size);
   begin(NULL);
   script = (Script){.bad = 100, .cut = 10};
   if (row->answer == stall) options.stall_ms = 100;
-  serve(answer, (void *)(uintptr_t)&row->answer);
+  serve_rows(row);
   memset(got, 0xAB, sizeof got);
-  assert_failed(read_bytes(5000, 1000), umemIOError, row->words);
+  assert_failed(read_bytes(5000, size), umemIOError, none ? words : row->words);
   unsigned requests = url_server_requests(server) - 1;
-  assert_in_range(requests, row->requests, row->requests + (row->requests > 1));
+  assert_in_range(requests, row->requests, row->requests + (row->requests > 1 || size == wide));
   assert_int_equal(got[4999], 0xAB);
-  assert_int_equal(got[6000], 0xAB);
+  assert_int_equal(got[5000 + size], 0xAB);
   script.bad = 0; /* the context goes on */
   assert_read(0, object_size);
   end(NULL);
 }
+
+static void fails(void **state) { fail_in(*state, narrow); }
+static void fails_wide(void **state) { fail_in(*state, wide); }
 
 /* ---- what passes ---- */
 
@@ -244,14 +311,14 @@ static Row const passing[] = {
     {"status 503", unavailable, NULL, 2},
 };
 
-static void passes(void **state) {
-  Row const *row = *state;
+static void pass_in(Row const *row, size_t size) {
+  unsigned odd = size == wide && row->answer == short_body; /* for want of a length */
   begin(NULL);
-  script = (Script){.bad = 1, .cut = 400};
+  script = (Script){.bad = 1 + odd, .cut = 400};
   if (row->answer == stall) options.stall_ms = 500;
-  serve(answer, (void *)(uintptr_t)&row->answer);
-  assert_read(5000, 1000);
-  assert_int_equal(url_server_requests(server), 1 + row->requests);
+  serve_rows(row);
+  assert_read(5000, size);
+  assert_int_equal(url_server_requests(server), 1 + row->requests + odd);
   bool resumes =
       row->answer == cut_in_the_body || row->answer == short_body || row->answer == stall;
   assert_int_equal(__atomic_load_n(&script.resumed, __ATOMIC_RELAXED), resumes ? 5400 : 5000);
@@ -261,7 +328,49 @@ static void passes(void **state) {
     assert_in_range(stats.retries, 0, 1);
   else
     assert_int_equal(stats.retries, 1);
-  assert_int_equal(stats.nbytes, 1000);
+  assert_int_equal(stats.nbytes, size);
+  end(NULL);
+}
+
+static void passes(void **state) { pass_in(*state, narrow); }
+static void passes_wide(void **state) { pass_in(*state, wide); }
+
+typedef struct Unusual {
+  char const *name;
+  Bad *answer;
+  unsigned bad, more; /* answers of this kind, and requests that libcurl sends once more */
+} Unusual;
+
+static Unusual const unusual[] = {
+    {"chunks", chunked, 2, 1},
+    {"early hints", early_hints, 100, 0},
+    {"HTTP 1.0", old_http, 1, 1},
+    {"a connection that ends", then_closes, 100, 0},
+    {"words after the answer", then_says_more, 100, 0},
+    {"a redirect", elsewhere, 2, 2},
+    {"long headers", long_head, 1, 1},
+};
+
+static void read_and_wait(size_t from, size_t nbytes) {
+  assert_read(from, nbytes);
+  nanosleep(&(struct timespec){0, 50 * 1000 * 1000}, NULL);
+}
+
+static void goes_well(void **state) {
+  Unusual const *row = *state;
+  begin(NULL);
+  script = (Script){.bad = row->bad};
+  options.connections = 1;
+  serve(answer, (void *)(uintptr_t)&row->answer);
+  for (int i = 0; i < 3; i++) {
+    memset(got, 0, sizeof got);
+    read_and_wait(5000, wide);
+    read_and_wait(100, narrow);
+  }
+  umemUrlStats stats = UMEM_URL_STATS_INIT;
+  assert_ok(umemUrl_stats(&url, &stats));
+  assert_int_equal(stats.retries, 0);
+  assert_int_equal(stats.requests, 1 + 6 + row->more);
   end(NULL);
 }
 
@@ -461,9 +570,14 @@ TEST(credentials_stay_with_their_server) {
 
 TEST(credentials_go_to_their_server) {
   with_credentials();
+  options.connections = 1;
   serve(note_head, NULL);
   assert_non_null(strstr(script.head, credentials));
   assert_non_null(strstr(script.head, "X-Key: secret"));
+  assert_read(0, object_size); /* over connections of its own */
+  assert_non_null(strstr(script.head, credentials));
+  assert_non_null(strstr(script.head, "X-Key: secret"));
+  assert_non_null(strstr(script.head, "If-Match: \"first\"\r\n"));
   options.bearer = "token";
   umem_dtor(&url);
   assert_ok(open_url());
@@ -589,9 +703,13 @@ TEST(no_message_repeats_a_header) {
 int main(void) {
   if (!url_has_libcurl()) return 0;
   for (size_t i = 0; i < sizeof finals / sizeof *finals; i++)
-    add_case(fails, &finals[i], "a copy fails: %s", finals[i].name);
+    add_case(fails, &finals[i], "a copy fails: %s", finals[i].name),
+        add_case(fails_wide, &finals[i], "a long copy fails: %s", finals[i].name);
   for (size_t i = 0; i < sizeof passing / sizeof *passing; i++)
-    add_case(passes, &passing[i], "a copy goes on: %s", passing[i].name);
+    add_case(passes, &passing[i], "a copy goes on: %s", passing[i].name),
+        add_case(passes_wide, &passing[i], "a long copy goes on: %s", passing[i].name);
+  for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
+    add_case(goes_well, &unusual[i], "a long copy reads: %s", unusual[i].name);
   for (size_t i = 0; i < sizeof openings / sizeof *openings; i++)
     add_case(refuses, &openings[i], "an object is not opened: %s", openings[i].name);
   return run_cases(NULL, NULL);
