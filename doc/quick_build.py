@@ -1,10 +1,15 @@
 """Extension of Sphinx: what Breathe and Sphinx do again and again for the same result, half of the time of a build, they do
-once. The pages remain the same to the byte."""
+once. The pages remain the same to the byte. It replaces functions of the versions in test/requirements.txt, and refuses
+versions in which one has another source."""
+import hashlib
+import inspect
+
 from breathe.finder.index import DoxygenTypeSubItemFinder
 from breathe.parser import DoxygenCompoundParser
 from sphinx import addnodes
 from sphinx.builders import html
 from sphinx.environment.adapters import toctree
+from sphinx.errors import ExtensionError
 
 # ---- Breathe asks for all files of Doxygen for each name on a page, and each time when they were written ----
 
@@ -38,6 +43,9 @@ def _compounds_by_name(index):
         for name in {compound.get_name(), *(member.get_name() for member in compound.get_member())}:
             found.setdefault(name, []).append(compound)
     return found
+
+
+_filter = DoxygenTypeSubItemFinder.filter_
 
 
 def _filter_by_name(self, ancestors, filter_, matches):
@@ -86,7 +94,23 @@ def _short_entry(title, ref, maxdepth, toc, *others):
     return _entry(title, ref, maxdepth, toc, *others)
 
 
+# ---- What is replaced ----
+
+_REPLACED = {_parse: "5de37682", _filter: "4f81cda6", _global_toctree: "d3a3841c", _entry: "411921e6"}
+
+
+def check_sources(replaced):
+    """replaced: {function: the begin of the SHA-256 of the source that this file knows}"""
+    for function, known in replaced.items():
+        found = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:8]
+        if found != known:
+            name = f"{function.__module__}.{function.__qualname__}"
+            raise ExtensionError(f"doc/quick_build.py replaces {name}, which this version has changed: adapt it, and note "
+                                 f"{found} in place of {known}")
+
+
 def setup(app):
+    check_sources(_REPLACED)
     DoxygenCompoundParser.parse = _parse_once
     DoxygenTypeSubItemFinder.filter_ = _filter_by_name
     html.global_toctree_for_doc = _sidebar

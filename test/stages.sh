@@ -557,6 +557,7 @@ stage_cppcheck() {
 stage_docs() {
   PATH=$python/bin:$PATH
   check "the tables of parameters have what the comments and the words say" python3 test/style/parameters_test.py
+  check "what quick_build.py replaces is what it knows" python3 test/style/quick_build_test.py
   check "the check of links finds defects" python3 test/style/check_html_test.py
   check "the documentation builds without warnings" build_docs
 }
