@@ -98,10 +98,11 @@ static BackendRecords fake_records(umemVirtual *ctx) {
   return (BackendRecords){fake_store_blocks(fake->store), fake->moves};
 }
 
-/* The example of the documentation. */
-enum { arena_size = 64 << 20 };
-MAKE(mymem, umemMyMem_ctor(ctx, arena_size))
-MAKE(plain11, plain11_ctor(ctx, arena_size))
+/* The example of the documentation. Sanitizers write the shadow of a whole arena when it comes and
+ * when it goes. */
+static size_t arena_size(void) { return (size_t)(setting_small() ? 16 : 64) << 20; }
+MAKE(mymem, umemMyMem_ctor(ctx, arena_size()))
+MAKE(plain11, plain11_ctor(ctx, arena_size()))
 MAKE(pointers, pointers_ctor(ctx))
 
 /* ---- over one other context ---- */

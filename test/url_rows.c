@@ -1,5 +1,6 @@
 /* url_rows.c - makes the contexts, with a server for each. */
 #include "url_rows.h"
+#include "settings.h"
 #include "url_bucket.h"
 
 #include <stdio.h>
@@ -141,7 +142,8 @@ umemStatusType make_s3(void *ctx, void *upstream) {
   self->server = url_server_start("", 0, url_bucket_serve, &self->bucket);
   snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", url_server_port(self->server));
   /* Bytes of a part that is sent cannot be written again, as the contract does. */
-  options.endpoint = endpoint, options.anonymous = 1, options.part = (size_t)64 << 20;
+  options.endpoint = endpoint, options.anonymous = 1;
+  options.part = (size_t)(setting_small() ? 16 : 64) << 20;
   umemStatusType status = umemS3_ctor_with(&self->place, "s3://bucket/key", "w", &options);
   if (status != umemOK) return status;
   umemVirtual *own = ctx;

@@ -17,8 +17,8 @@ struct FakeStore {
 enum {
   gap = 64, /* bytes that belong to nobody after each block */
   mapped_from =
-      16 << 20,       /* larger blocks are mapped, so that huge ones cost only what is touched */
-  junk_size = 1 << 20 /* bytes of a new block that are filled with junk */
+      16 << 20,        /* larger blocks are mapped, so that huge ones cost only what is touched */
+  junk_size = 64 << 10 /* bytes of a new block that are filled with junk */
 };
 
 FakeStore *fake_store_create(uintptr_t first, uint64_t capacity) {
