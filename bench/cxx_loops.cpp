@@ -21,6 +21,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 /* A function as of another file: compilers know nothing of its arguments. Clang looks for constants
@@ -422,10 +423,12 @@ void small() {
   double *const from = pointer(x), *const to = pointer(y);
   row(
       "copy of 16", [&] { umem::copy(x, y); }, [&] { std::copy(from, from + 16, to); });
-  row(
-      "three guards",
-      [&] { sink = x.host(umem::read)(0) + y.host(umem::read)(0) + z.host(umem::read)(0); },
-      [&] { sink = from[0] + to[0]; });
+  Call const of_three = [&] {
+    sink = x.host(umem::read)(0) + y.host(umem::read)(0) + z.host(umem::read)(0);
+  };
+  row("three guards", of_three, [&] { sink = from[0] + to[0]; });
+  std::thread([] {}).join(); /* the process has had two threads: from now on numbers are atomic */
+  row("three guards, with threads", of_three, [&] { sink = from[0] + to[0]; });
 }
 
 } // namespace loops

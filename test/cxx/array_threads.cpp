@@ -93,6 +93,49 @@ TEST_P(ArrayThreads, all_that_reads_goes_together) {
 
 FOR_EACH_PLACE(ArrayThreads);
 
+/* What one thread begins another one ends: no guard is left, and none is missing. */
+TEST_P(ArrayThreads, guards_end_in_other_threads) {
+  Doubles array = numbered(place);
+  Doubles const &shared = array;
+  for (int round = 0; round < 5; round++) {
+    auto writer = array.host(umem::write);
+    auto reader = shared.host(umem::read), other = shared.host(umem::read);
+    in_threads([&](int number) {
+      auto own = shared.host(umem::read);
+      if (number == 0) writer.release();
+      if (number == 1) other = std::move(reader);
+      EXPECT_EQ(own(2, 3), 11);
+    });
+    EXPECT_EQ(other(2, 3), 11);
+    EXPECT_THROW(array.set(11, 2, 3), umem::locked_error);
+    std::thread([moved = std::move(other)] { EXPECT_EQ(moved(0, 1), 1); }).join();
+    array.set(11, 2, 3);
+    array.host(umem::write)(0, 1) = 1;
+  }
+}
+
+/* The array, guards of the thread that made it and guards of others end at once: one of them frees
+ * the memory. */
+TEST(GuardsOfThreads, the_last_frees_the_memory) {
+  for (int round = 0; round < 200; round++) {
+    double memory[] = {1, 2, 3};
+    std::atomic<int> frees{0};
+    auto array = Array<double, 1>::wrap(memory, {3}, [&] { frees++; });
+    auto const &shared = array;
+    auto guard = shared.host(umem::read), other = shared.host(umem::read);
+    auto writer = array.host(umem::write);
+    if (round % 2) other.release();
+    in_threads([&](int number) {
+      if (number == 0) Array<double, 1>().swap(array);
+      if (number == 1) guard.release();
+      if (number == 2) writer.release();
+    });
+    EXPECT_EQ(frees, round % 2);
+    std::thread([&, last = std::move(other)] { EXPECT_EQ(frees, round % 2); }).join();
+    EXPECT_EQ(frees, 1);
+  }
+}
+
 /* A loop over arrays in RAM is a guard of each, in the thread that has made them and in others, and
  * ends with it, whatever f throws. */
 void expect_guards_of_a_loop(Doubles &from, Doubles &to) {

@@ -284,9 +284,10 @@ def cuda_is_called_through_the_table(tree):
 
 def cxx_headers_include_what_is_public(tree):
     """A C++ header includes C++ headers other than umem.h, public C headers and the standard library,
-    all by <>. One that is no .cuh includes the CUDA toolkit's headers only where nvcc compiles it, or
-    after __has_include, or for profilers where the program asks for them. One of the folder `with` may include
-    headers of others, and for Python the one that these have in common; no other includes one of that folder."""
+    all by <>, and those of the system after __has_include. One that is no .cuh includes the CUDA toolkit's headers only
+    where nvcc compiles it, or after __has_include, or for profilers where the program asks for them. One of the folder
+    `with` may include headers of others, and for Python the one that these have in common; no other includes one of
+    that folder."""
     problems = []
     private = {name for name in tree.cxx_names if name.startswith(FOR_OTHERS)} | {"umem.hpp"}
     ours = {f"<{name}>" for name in (tree.cxx_names - private) | tree.public_names}
@@ -296,6 +297,7 @@ def cxx_headers_include_what_is_public(tree):
             if re.fullmatch(f"<{OF_TOOLKIT}>", included):
                 asked = any(condition.startswith("__has_include(<cu") for condition in holds)
                 allowed = path.suffix in OF_NVCC or BY_NVCC in holds or asked
+            allowed = allowed or (included.startswith("<sys/") and f"__has_include({included})" in holds)
             if included == OF_PROFILERS:
                 allowed = FOR_PROFILERS in holds
             if tree.is_for_others(path):

@@ -379,15 +379,14 @@ private:
   using Base::Base;
 
   Array(Extents<Rank> const &extents, Context device, Options const &options, bool zeroed)
-      : Base(std::make_shared<detail::Mirror>(std::move(device), nbytes_of(extents, options),
-                                              mirror_options(options, zeroed)),
+      : Base(detail::Mirror::make(std::move(device), nbytes_of(extents, options),
+                                  mirror_options(options, zeroed)),
              extents, options.ghosts, options.order) {}
 
   static Array wrap(address adr, Extents<Rank> const &extents, Context device,
                     detail::AnyDeleter deleter, Options const &options) {
-    return Array(std::make_shared<detail::Mirror>(std::move(device), adr,
-                                                  nbytes_of(extents, options),
-                                                  mirror_options(options), std::move(deleter)),
+    return Array(detail::Mirror::around(std::move(device), adr, nbytes_of(extents, options),
+                                        mirror_options(options), std::move(deleter)),
                  extents, options.ghosts, options.order);
   }
 

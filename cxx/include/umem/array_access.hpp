@@ -258,14 +258,14 @@ private:
 
   template <Side side, class OtherType, class Layout>
   UMEM_CHECKED Guard<OtherType, Rank, side, Layout> guard(detail::Access access) const {
-    std::shared_ptr<detail::Mirror> mirror = shared_mirror();
+    detail::Mirror &mirror = this->mirror();
     if constexpr (!std::is_same_v<Layout, detail::LayoutOfArrays<Rank>>)
       detail::check_layout<Layout>(layout<OtherType>(nullptr));
-    address adr = mirror->acquire(side, access, key_);
+    address adr = mirror.acquire(side, access, key_);
 #if UMEM_CHECKS
-    mirror->watch(extents_.begin(), Rank);
+    mirror.watch(extents_.begin(), Rank);
 #endif
-    return Guard<OtherType, Rank, side, Layout>(std::move(mirror), access,
+    return Guard<OtherType, Rank, side, Layout>(mirror, access,
                                                 layout(reinterpret_cast<OtherType *>(adr)));
   }
 

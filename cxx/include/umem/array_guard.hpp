@@ -51,11 +51,6 @@ inline constexpr discard_t discard{}; /* write all elements: the old values are 
 
 namespace detail {
 
-/* Whether only guards still use the elements: arrays, locks and parts have ended. */
-inline bool is_ended(std::shared_ptr<Mirror> const &mirror) noexcept {
-  return mirror && mirror.use_count() <= mirror->guards();
-}
-
 /* Ends a guard of any kind after a failed write of the elements: the other side is current
  * again, if it was before. Only loops of umem use it: elements that a program has written stay. */
 struct FailedGuard {
@@ -75,13 +70,13 @@ public:
   static constexpr int rank = Rank;
 
   Guard(Guard &&other) noexcept
-      : mirror_(std::move(other.mirror_)), access_(other.access_),
+      : mirror_(std::exchange(other.mirror_, nullptr)), access_(other.access_),
         view_(std::exchange(other.view_, view_type())) {}
 
   Guard &operator=(Guard &&other) noexcept {
     if (this == &other) return *this;
     release();
-    mirror_ = std::move(other.mirror_);
+    mirror_ = std::exchange(other.mirror_, nullptr);
     access_ = other.access_;
     view_ = std::exchange(other.view_, view_type());
     return *this;
@@ -92,8 +87,7 @@ public:
   /* Ends the access early. The view is empty afterwards. */
   void release() noexcept {
     if (!mirror_) return;
-    mirror_->release(side, access_);
-    mirror_.reset();
+    std::exchange(mirror_, nullptr)->release(side, access_);
     view_ = view_type();
   }
 
@@ -155,13 +149,11 @@ private:
     release();
   }
 
-  /* Takes over an access that Mirror::acquire has counted, and a share of the mirror from
-   * before. */
-  Guard(std::shared_ptr<detail::Mirror> mirror, detail::Access access,
-        view_type const &view) noexcept
-      : mirror_(std::move(mirror)), access_(access), view_(view) {}
+  /* Takes over an access that Mirror::acquire has counted. */
+  Guard(detail::Mirror &mirror, detail::Access access, view_type const &view) noexcept
+      : mirror_(&mirror), access_(access), view_(view) {}
 
-  std::shared_ptr<detail::Mirror> mirror_; /* null: released */
+  detail::Mirror *mirror_; /* null: released */
   detail::Access access_;
   view_type view_;
 };

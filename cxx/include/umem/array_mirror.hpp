@@ -15,7 +15,8 @@ enum class Side { host, device, both };
 
 namespace detail {
 
-/* An array shares it with its guards, locks and parts.
+/* Arrays, locks and parts own it together, by std::shared_ptr, and guards without: it ends after
+ * the last owner and the last guard.
  *
  * Threads: const functions of arrays may run in many threads, and change what is below. They do so
  * under mutex_, which a thread may lock again, because a hook of the program may use the array.
@@ -28,11 +29,12 @@ namespace detail {
 class Mirror {
 public:
   /* A new block. */
-  Mirror(Context device, std::size_t nbytes, MirrorOptions const &options);
+  static std::shared_ptr<Mirror> make(Context device, std::size_t nbytes,
+                                      MirrorOptions const &options);
 
   /* An existing block. */
-  Mirror(Context device, address adr, std::size_t nbytes, MirrorOptions const &options,
-         AnyDeleter deleter);
+  static std::shared_ptr<Mirror> around(Context device, address adr, std::size_t nbytes,
+                                        MirrorOptions const &options, AnyDeleter deleter);
 
   /* Records failures on the contexts, and reports them to the hook of umem_set_failure_hook.
    * Without a hook, prints a line if the host side could not be written back. A child of fork does
@@ -85,28 +87,34 @@ public:
   address acquire(Side side, Access access, std::uint64_t key) {
     address const first = side == Side::host ? ready_for(access, key) : 0;
     if (!first) return acquire_slowly(side, access, key);
-    host_.guards.add(access != Access::read, 1);
+    count_host(access, 1);
     return first;
   }
 
+  /* The end of a guard; that of the mirror too, if nothing else uses it. */
   void release(Side side, Access access) noexcept {
-    at(side).guards.add(access != Access::read, -1);
-    if (has_after_release_.load(std::memory_order_acquire)) after_release(side);
+    if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire)))
+      release_slowly(side, access);
+    else if (UMEM_RARELY(is_last(side, access)))
+      delete this;
   }
 
   /* Counts a loop as such a guard. It begins and ends in one thread. */
   UMEM_ALWAYS_INLINE address begin_loop(Access access, std::uint64_t key) noexcept {
     address const first = ready_for(access, key);
-    if (first) host_.guards.add_loop(access != Access::read, 1);
+    if (first) count_host(access, 1);
     return first;
   }
   UMEM_ALWAYS_INLINE void end_loop(Access access) noexcept {
-    host_.guards.add_loop(access != Access::read, -1);
+    count_host(access, -1);
     if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire))) after_release(Side::host);
   }
 
   /* That live. */
-  int guards() const noexcept { return host_.guards.all() + device_.guards.all(); }
+  unsigned guards() const noexcept { return uses_.all(); }
+
+  /* Whether only guards still use the elements. */
+  bool is_ended() const noexcept { return !uses_.has_owners(); }
 
   /* ---- for checks of accesses; see detail/checks.hpp ---- */
 
@@ -221,7 +229,13 @@ public:
 private:
   using Locked = std::lock_guard<std::recursive_mutex>;
 
-  Mirror(Context device, std::size_t nbytes, MirrorOptions const &options, int /* members only */);
+  Mirror(Context device, std::size_t nbytes, MirrorOptions const &options);
+  /* Of a new mirror: the owners. */
+  std::shared_ptr<Mirror> owned() {
+    return {this, [](Mirror *mirror) {
+              if (mirror->uses_.end_owners()) delete mirror;
+            }};
+  }
 
   static Side other_of(Side side) noexcept {
     return side == Side::host ? Side::device : Side::host;
@@ -239,10 +253,27 @@ private:
   address ready_for(Access access, std::uint64_t key) const noexcept {
     return access == Access::read ? ready_host_.load(std::memory_order_acquire) : plain_for(key);
   }
+  /* A guard of the host side or a loop that begins, or a loop that ends. */
+  UMEM_ALWAYS_INLINE void count_host(Access access, int n) noexcept {
+    if (access != Access::read) add_alone(host_.writers, n);
+    if (access == Access::read && UMEM_RARELY(maker_ != this_thread()))
+      uses_.add(static_cast<std::uint64_t>(n) * ArrayUses::of_host);
+    else
+      uses_.add_own(static_cast<std::uint32_t>(n));
+  }
+  /* Counts the end of a guard. Returns whether nothing else uses the mirror. */
+  bool is_last(Side side, Access access) noexcept {
+    if (access != Access::read) add_alone(at(side).writers, -1);
+    return uses_.end(side == Side::host ? ArrayUses::of_host : ArrayUses::of_device);
+  }
+  void release_slowly(Side side, Access access) noexcept;
+  unsigned guards_of(Side side) const noexcept {
+    return side == Side::host ? uses_.host() : uses_.device();
+  }
 
   /* The first byte, if the CPU may begin to write the one memory of both sides at once; else 0. */
   address plain_for(std::uint64_t key) const noexcept {
-    bool const is_free = (!lock_ || lock_ == key) && !host_.guards.writers && !device_.guards.all();
+    bool const is_free = (!lock_ || lock_ == key) && !host_.writers && !uses_.device();
     bool const is_ready = is_plain_ && is_free && device_.pending.is_empty();
     return UMEM_RARELY(!is_ready) ? 0 : device_.adr;
   }
@@ -268,7 +299,8 @@ private:
     if (lock_ && lock_ != key) throw locked_error("the array is locked");
   }
   void check_guards(Side side, bool writes) {
-    detail::check_guards(at(side), at(other_of(side)), writes);
+    Side const other = other_of(side);
+    detail::check_guards(at(side), at(other), writes, guards_of(other));
   }
   void check_writable() const {
     if (!device().can(umemWritable) || (is_shared_ && !device().can(umemCpuWritable)))
@@ -292,6 +324,7 @@ private:
   /* Settles a side, and returns where its bytes are; both means the device. */
   Location locate(Side side);
 
+  ArrayUses uses_;
   ArraySide device_;
   ArraySide host_; /* the mirror, CPU-accessible; without memory until its first use */
   std::size_t nbytes_;
@@ -312,6 +345,7 @@ private:
   std::uint64_t lock_ = 0;         /* the key of its lock, 0 for none */
   std::uint64_t last_key_ = 0;
   std::unique_ptr<Watched> watched_; /* null: it is not watched */
+  void const *const maker_ = this_thread();
   mutable std::recursive_mutex mutex_;
   std::atomic<address> ready_host_{0}; /* of the host side, if reading it needs no work; else 0 */
   std::atomic<bool> has_after_release_{false}; /* a side closes, or watched_ */
@@ -327,8 +361,7 @@ private:
 
 namespace umem::detail {
 
-UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options,
-                           int /* members only */)
+UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options)
     : device_(std::move(device)),
       host_(options.host ? options.host : context_of_mirror(device_.context)), nbytes_(nbytes),
       alignment_(std::max(options.type_alignment, options.alignment)) {
@@ -343,21 +376,24 @@ UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions con
   device_.adr = this->device().null();
 }
 
-UMEM_INLINE Mirror::Mirror(Context device, std::size_t nbytes, MirrorOptions const &options)
-    : Mirror(std::move(device), nbytes, options, 0) {
-  if (nbytes == 0) return;
-  device_.allocate(nbytes, alignment_, options.zeroed);
-  has_after_release_ = device_.closes;
+UMEM_INLINE std::shared_ptr<Mirror> Mirror::make(Context device, std::size_t nbytes,
+                                                 MirrorOptions const &options) {
+  auto mirror = (new Mirror(std::move(device), nbytes, options))->owned();
+  if (nbytes == 0) return mirror;
+  mirror->device_.allocate(nbytes, mirror->alignment_, options.zeroed);
+  mirror->has_after_release_ = mirror->device_.closes;
+  return mirror;
 }
 
-UMEM_INLINE Mirror::Mirror(Context device, address adr, std::size_t nbytes,
-                           MirrorOptions const &options, AnyDeleter deleter)
-    : Mirror(std::move(device), nbytes, options, 0) {
-  if (nbytes) device_.check_block(adr, alignment_);
-  device_.adr = adr;
-  is_foreign_ = true;
-
-  deleter_ = std::move(deleter); /* last: the caller owns the block if this throws before */
+UMEM_INLINE std::shared_ptr<Mirror> Mirror::around(Context device, address adr, std::size_t nbytes,
+                                                   MirrorOptions const &options,
+                                                   AnyDeleter deleter) {
+  auto mirror = (new Mirror(std::move(device), nbytes, options))->owned();
+  if (nbytes) mirror->device_.check_block(adr, mirror->alignment_);
+  mirror->device_.adr = adr;
+  mirror->is_foreign_ = true;
+  mirror->deleter_ = std::move(deleter); /* last: the caller owns the block if this throws before */
+  return mirror;
 }
 
 UMEM_INLINE Mirror::~Mirror() {
@@ -398,8 +434,13 @@ UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64
   if (writes && (side == Side::device || !is_shared_)) end_ready();
   bring(side, access != Access::discard, device());
   settle(side);
-  at(side).open_pages(nbytes_, writes);
-  at(side).guards.add(writes, 1);
+  at(side).open_pages(nbytes_, writes, guards_of(side));
+  if (side == Side::host) {
+    count_host(access, 1);
+  } else {
+    if (writes) add_alone(device_.writers, 1);
+    uses_.add(ArrayUses::of_device);
+  }
   if (writes)
     overwrite(side);
   else if (side == Side::host)
@@ -410,14 +451,25 @@ UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64
 UMEM_INLINE void Mirror::set_ready() noexcept {
   bool const is_current = is_shared_ || now_.current != Side::device;
   bool const may_change = host_.closes || (is_shared_ && device().can(umemOrdered));
-  if (is_current && !may_change && !lock_ && !device_.guards.writers && nbytes_ != 0)
+  if (is_current && !may_change && !lock_ && !device_.writers && nbytes_ != 0)
     ready_host_.store(memory(Side::host).adr, std::memory_order_release);
 }
 
 UMEM_INLINE void Mirror::after_release(Side side) noexcept {
   Locked const locked(mutex_);
-  at(side).close_pages(nbytes_);
-  if (watched_ && (is_shared_ ? guards() : at(side).guards.all()) == 0) watch_last_guard();
+  at(side).close_pages(nbytes_, guards_of(side));
+  if (watched_ && (is_shared_ ? guards() : guards_of(side)) == 0) watch_last_guard();
+}
+
+/* ~Mirror, which another thread may call meanwhile, waits for the lock. */
+UMEM_INLINE void Mirror::release_slowly(Side side, Access access) noexcept {
+  bool is_last_use;
+  {
+    Locked const locked(mutex_);
+    is_last_use = is_last(side, access);
+    after_release(side);
+  }
+  if (is_last_use) delete this;
 }
 
 UMEM_INLINE void Mirror::make_current(Side side) noexcept {
@@ -442,7 +494,8 @@ UMEM_INLINE void Mirror::watch(index_t const *extents, int rank) noexcept {
     if (!is_shared_ && watched_->first[0] != host_.adr) watch_memory(*watched_, 0, host_.adr);
     return;
   }
-  watched_ = watched_array(host_, device_, is_shared_, nbytes_, InWords(extents, extents + rank));
+  watched_ =
+      watched_array(host_, device_, is_shared_, nbytes_, uses_, InWords(extents, extents + rank));
   if (!watched_) return;
   has_after_release_ = true;
   detail::watch(*watched_);
@@ -513,7 +566,7 @@ UMEM_INLINE void Mirror::wait_for(Side side, Context const &context) {
   } else if (context != device()) {
     device_.pending.add(context);
   }
-  if (host_.guards.writers) settle(Side::host);
+  if (host_.writers) settle(Side::host);
 }
 
 UMEM_INLINE void Mirror::start_sync(Side side, std::uint64_t key, Context const &queue) {
@@ -539,7 +592,7 @@ UMEM_INLINE void Mirror::sync(Side side, std::uint64_t key) {
 UMEM_INLINE void Mirror::release_host(std::uint64_t key) {
   Locked const locked(mutex_);
   check_lock(key);
-  if (host_.guards.all() != 0)
+  if (uses_.host() != 0)
     throw locked_error("a guard of the host side is alive: it cannot be released");
   if (!host_.block) return;
   bring(Side::device, true, device());

@@ -61,12 +61,12 @@ struct ArraySide {
     adr = 0;
   }
 
-  /* Opens the pages for one more guard. */
-  void open_pages(std::size_t nbytes, bool writes);
+  /* Opens the pages for one more guard than the side has. */
+  void open_pages(std::size_t nbytes, bool writes, unsigned guards);
 
-  /* After the end of a guard. If the system refuses, the pages remain open; the context has the
-   * failure. */
-  void close_pages(std::size_t nbytes) noexcept;
+  /* After the end of a guard; guards: those that are left. If the system refuses, the pages remain
+   * open; the context has the failure. */
+  void close_pages(std::size_t nbytes, unsigned guards) noexcept;
 
   /* Copies nbytes at an offset to or from memory of the program. by_cpu: the CPU uses this memory
    * by pointers. */
@@ -74,9 +74,9 @@ struct ArraySide {
   void set(bool by_cpu, std::size_t offset, void const *value, std::size_t nbytes) const;
 
   Context context;
-  address adr = 0; /* of the first byte; a null address while there is no memory */
-  Buffer block;    /* empty if the memory is foreign, or while there is none */
-  GuardCounts guards;
+  address adr = 0;             /* of the first byte; a null address while there is no memory */
+  Buffer block;                /* empty if the memory is foreign, or while there is none */
+  std::atomic<int> writers{0}; /* guards and loops; only one thread may write an array */
   PendingWork pending;
   bool closes = false; /* the pages are open only while a guard lives */
 };
@@ -95,11 +95,12 @@ Context context_of_mirror(Context const &device);
 /* What checks of accesses know of an array; null if there is no memory for it. is_shared: both
  * sides are the memory of device. */
 std::unique_ptr<Watched> watched_array(ArraySide const &host, ArraySide const &device,
-                                       bool is_shared, std::size_t nbytes,
+                                       bool is_shared, std::size_t nbytes, ArrayUses const &uses,
                                        InWords const &shape) noexcept;
 
-/* Throws umem::locked_error if guards forbid one more guard of the side `same`. */
-void check_guards(ArraySide const &same, ArraySide const &other, bool writes);
+/* Throws umem::locked_error if guards forbid one more guard of the side `same`. others: the guards
+ * of the other side. */
+void check_guards(ArraySide const &same, ArraySide const &other, bool writes, unsigned others);
 
 /* ---- the end of foreign memory ---- */
 
@@ -204,16 +205,16 @@ UMEM_INLINE void ArraySide::check_block(address new_adr, std::size_t alignment) 
                "the address of the elements is no multiple of their alignment of %zu", alignment);
 }
 
-UMEM_INLINE void ArraySide::open_pages(std::size_t nbytes, bool writes) {
-  if (!closes || guards.writers || (guards.readers && !writes)) return;
+UMEM_INLINE void ArraySide::open_pages(std::size_t nbytes, bool writes, unsigned guards) {
+  if (!closes || writers || (guards && !writes)) return;
   check_status(umemGuarded_protect(context.c_context(), adr, nbytes,
                                    writes ? umemGuardedWrite : umemGuardedRead));
 }
 
-UMEM_INLINE void ArraySide::close_pages(std::size_t nbytes) noexcept {
-  if (closes && !guards.writers)
+UMEM_INLINE void ArraySide::close_pages(std::size_t nbytes, unsigned guards) noexcept {
+  if (closes && !writers)
     umemGuarded_protect(context.c_context(), adr, nbytes,
-                        guards.readers ? umemGuardedRead : umemGuardedClosed);
+                        guards ? umemGuardedRead : umemGuardedClosed);
 }
 
 UMEM_INLINE void ArraySide::get(bool by_cpu, std::size_t offset, void *value,
@@ -260,27 +261,26 @@ UMEM_INLINE Context context_of_mirror(Context const &device) {
 
 UMEM_INLINE std::unique_ptr<Watched> watched_array(ArraySide const &host, ArraySide const &device,
                                                    bool is_shared, std::size_t nbytes,
+                                                   ArrayUses const &uses,
                                                    InWords const &shape) noexcept {
   std::unique_ptr<Watched> watched(new (std::nothrow) Watched());
   if (!watched) return nullptr;
-  GuardCounts const *hosts = &host.guards, *devices = &device.guards;
   *watched = {nullptr,
               {is_shared ? device.adr : host.adr, is_shared ? 0 : device.adr},
               nbytes,
-              {{hosts, is_shared ? devices : nullptr}, {is_shared ? nullptr : devices, nullptr}},
+              &uses,
               {(is_shared ? device : host).context.c_context(), device.context.c_context()},
               {}};
   std::snprintf(watched->shape, sizeof watched->shape, "%s", shape.text);
   return watched;
 }
 
-UMEM_INLINE void check_guards(ArraySide const &same, ArraySide const &other, bool writes) {
-  if (other.guards.writers)
-    throw locked_error("a guard to write the other side of the array is alive");
+UMEM_INLINE void check_guards(ArraySide const &same, ArraySide const &other, bool writes,
+                              unsigned others) {
+  if (other.writers) throw locked_error("a guard to write the other side of the array is alive");
   if (!writes) return;
-  if (same.guards.writers) throw locked_error("a guard to write the array is alive");
-  if (other.guards.reading())
-    throw locked_error("a guard to read the other side of the array is alive");
+  if (same.writers) throw locked_error("a guard to write the array is alive");
+  if (others) throw locked_error("a guard to read the other side of the array is alive");
 }
 
 } // namespace umem::detail

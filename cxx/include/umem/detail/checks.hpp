@@ -10,6 +10,12 @@
 #include <umem/ghosts.hpp>
 
 #include <atomic>
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define UMEM_HAS_ONE_THREAD __libc_single_threaded
+#else
+#define UMEM_HAS_ONE_THREAD false
+#endif
 
 namespace umem::detail {
 
@@ -34,30 +40,53 @@ inline void const *this_thread() noexcept {
   return &mark;
 }
 
-/* How many guards of a side of an array live. Only one thread may write an array, so writers needs
- * no atomic addition; nor does own_readers, of the loops of the thread that made the array. */
-struct GuardCounts {
-  std::atomic<int> readers{0}, writers{0}, own_readers{0};
-  void const *const maker = this_thread();
+/* Adds n to a number, and returns the sum. add_alone: no other thread changes it meanwhile. */
+template <class Number>
+UMEM_ALWAYS_INLINE Number add_alone(std::atomic<Number> &to, Number n) noexcept {
+  Number const sum = to.load(std::memory_order_relaxed) + n;
+  to.store(sum, std::memory_order_relaxed);
+  return sum;
+}
+template <class Number> UMEM_ALWAYS_INLINE Number add(std::atomic<Number> &to, Number n) noexcept {
+  if (UMEM_HAS_ONE_THREAD) return add_alone(to, n);
+  return to.fetch_add(n, std::memory_order_acq_rel) + n;
+}
 
-  int reading() const noexcept { return readers + own_readers; }
-  int all() const noexcept { return reading() + writers; }
-  void add(bool writes, int n) noexcept {
-    if (writes)
-      add_alone(writers, n);
-    else
-      readers.fetch_add(n, std::memory_order_relaxed);
+/* What uses the memory of an array: guards and loops of each side and, together as one, the owners
+ * of the memory, which are arrays, locks and parts. All are in one number, so that a guard ends by
+ * one atomic addition, after which the memory is freed if the number is 0. A process of one thread
+ * adds without. The thread that made the array, and one that may write to it, count what they begin
+ * in own_. No other thread changes it, and after the last owner nothing begins. */
+class ArrayUses {
+public:
+  static constexpr std::uint64_t of_host = std::uint64_t(1) << 32, of_device = 1;
+
+  /* Guards and loops of a side. */
+  unsigned host() const noexcept { return static_cast<unsigned>(sum() >> 32); }
+  unsigned device() const noexcept { return static_cast<unsigned>(sum() & (owners - 1)); }
+  unsigned all() const noexcept { return host() + device(); }
+  bool has_owners() const noexcept { return (sum() & owners) != 0; }
+
+  /* Counts what begins, or a loop that ends where it began. */
+  void add(std::uint64_t use) noexcept { detail::add(count_, use); }
+  void add_own(std::uint32_t n) noexcept { add_alone(own_, n); }
+
+  /* Counts an end. Returns whether nothing is left: then the memory is the caller's. */
+  bool end(std::uint64_t use) noexcept { return detail::add(count_, 0 - use) == 0; }
+  bool end_owners() noexcept { return end(owners - own()); }
+
+private:
+  static constexpr std::uint64_t owners = std::uint64_t(1) << 31;
+
+  std::uint64_t own() const noexcept { return std::uint64_t(own_) << 32; }
+  /* What has ended by count_ has begun by own_. */
+  std::uint64_t sum() const noexcept {
+    std::uint64_t const count = count_.load(std::memory_order_acquire);
+    return (count & owners) ? count + own() : count;
   }
-  /* Of a loop, which begins and ends in one thread. */
-  void add_loop(bool writes, int n) noexcept {
-    if (writes || UMEM_RARELY(maker != this_thread()))
-      add(writes, n);
-    else
-      add_alone(own_readers, n);
-  }
-  static void add_alone(std::atomic<int> &count, int n) noexcept {
-    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
+
+  std::atomic<std::uint64_t> count_{owners};
+  std::atomic<std::uint32_t> own_{0};
 };
 
 /* An array; of each side, the host's first. Under the lock of the list. */
@@ -65,8 +94,7 @@ struct Watched {
   Watched *next;
   std::uintptr_t first[2]; /* 0: the side has no memory. If both share one, it is the host's */
   std::size_t nbytes;
-  GuardCounts const
-      *guards[2][2]; /* null: none. If both sides share one memory, the host's are those of both */
+  ArrayUses const *uses;
   void *contexts[2]; /* umemVirtual, borrowed */
   char shape[256];   /* "(3, 4)" */
 };
@@ -192,10 +220,10 @@ __device__ __attribute__((noinline)) void print_indices(Extents<Rank> const &ind
        : ::umem::detail::check_guarded((pointer), __FILE__, __LINE__, function))
 #endif
 
-/* Of an access through a guard: mirror is the std::shared_ptr to what it keeps alive. */
+/* Of an access through a guard: mirror points to the Mirror that it keeps alive, or is null. */
 #if UMEM_CHECKS && !defined(__CUDA_ARCH__)
 #define UMEM_ASSERT_OWNED(mirror, view)                                                            \
-  (!::umem::detail::is_ended(mirror)                                                               \
+  (!(mirror) || !(mirror)->is_ended()                                                              \
        ? static_cast<void>(0)                                                                      \
        : ::umem::detail::fail_ended({"the array lives", __FILE__, __LINE__, __func__},             \
                                     (view).extents.begin(), (view).rank, (view).data))
@@ -262,9 +290,9 @@ UMEM_INLINE void watch_memory(Watched &array, int side, std::uintptr_t first) no
 /* ---- accesses ---- */
 
 inline bool has_guards(Watched const &array, int side) noexcept {
-  for (GuardCounts const *counts : array.guards[side])
-    if (counts && counts->all() > 0) return true;
-  return false;
+  ArrayUses const &uses = *array.uses;
+  bool const has_both = array.first[1] != 0;
+  return (side == 1 ? uses.device() : has_both ? uses.host() : uses.all()) > 0;
 }
 
 /* The array with this address and its side, or NULL. Narrows *range, which contains at, to the
