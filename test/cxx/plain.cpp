@@ -5,6 +5,7 @@
 #include <umem/npy.hpp>
 #include <umem/print.hpp>
 #include <umem/reduce.hpp>
+#include <umem/sweep.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -160,6 +161,36 @@ void loops() {
   EXPECT(umem::reduce(halves, 1., umem::multiplies()) == 1 * 1.5 * 2 * 6 * 6.5 * 7);
 }
 
+/* Indices of types that the program chooses are what they are for index_t, and no header warns of a
+ * conversion. */
+void indices() {
+  for (umem::Order order : {umem::row_major, umem::column_major}) {
+    auto array = Array<std::size_t, 2>::zeros({2, 3}, order, umem::Host());
+    umem::for_each_indexed(array,
+                           [](std::size_t &x, std::size_t i, std::size_t j) { x = 10 * i + j; });
+    EXPECT(printed(*array.host(umem::read)) == "[[ 0  1  2]\n [10 11 12]]");
+    umem::for_each(array, [](std::size_t &x, unsigned i, unsigned short const &j) { x += i + j; });
+    EXPECT(printed(*array.host(umem::read)) == "[[ 0  2  4]\n [11 13 15]]");
+    std::size_t const most =
+        umem::sweep(array, std::size_t(0), umem::maximum(),
+                    [](std::size_t &x, std::size_t i, std::size_t j) { return x = i + 2 * j; });
+    EXPECT(most == 5 && array.get(1, 1) == 3);
+  }
+  umem::Extents<2> const extents(1, 300);
+  std::size_t sum = 0;
+  umem::for_each_index(umem::on_host, extents, [&](std::size_t i, unsigned j) { sum += i + j; });
+  EXPECT(sum == 150 * 299);
+  EXPECT(sum == umem::for_each_index_reduce(umem::on_host, extents, std::size_t(0), umem::plus(),
+                                            [](std::size_t i, std::size_t j) { return i + j; }));
+  EXPECT(throws<umem::value_error>([&] {
+    umem::for_each_index(umem::on_host, extents, [&](std::size_t, unsigned char) { sum++; });
+  }));
+  umem::Range<1> const with_ghosts({-1}, {2});
+  EXPECT(throws<umem::value_error>(
+      [&] { umem::for_each_index(umem::on_host, with_ghosts, [&](unsigned) { sum++; }); }));
+  EXPECT(sum == 150 * 299);
+}
+
 /* ---- failures ---- */
 
 void exceptions() {
@@ -200,6 +231,7 @@ int main() {
     parts();
     files();
     loops();
+    indices();
     exceptions();
   } catch (std::exception const &thrown) {
     std::printf("plain.cpp: nothing here may throw this: %s\n", thrown.what());

@@ -128,6 +128,28 @@ template <class Index, int Rank> void check_index_type(Range<Rank> const &range)
                  in_words(range.end).text);
 }
 
+/* Throws it also if one of the parameters of a functor cannot. */
+template <class Integer> bool has_indices(index_t begin, index_t end) noexcept {
+  using Limits = std::numeric_limits<Integer>;
+  return sizeof(Integer) == sizeof(index_t) || (begin >= static_cast<index_t>(Limits::min()) &&
+                                                end - 1 <= static_cast<index_t>(Limits::max()));
+}
+template <class Parameters, std::size_t Elements, int Rank, std::size_t... Nth>
+bool have_indices(Range<Rank> const &range, std::index_sequence<Nth...>) noexcept {
+  return (has_indices<std::decay_t<std::tuple_element_t<Elements + Nth, Parameters>>>(
+              range.begin.at[Nth], range.end.at[Nth]) &&
+          ...);
+}
+template <class Index, class Function, std::size_t Elements, int Rank>
+void check_index_types(Range<Rank> const &range) {
+  check_index_type<Index>(range);
+  if constexpr (casts_indices<Index, Function, Elements, Rank>)
+    if (!have_indices<parameters_of<Function>, Elements>(
+            range, std::make_index_sequence<static_cast<std::size_t>(Rank)>()))
+      raise_text(umemValueError, "indices up to %s do not fit the parameters of f",
+                 in_words(range.end).text);
+}
+
 /* ---- which arguments f gets ---- */
 
 template <class Index, class Function, class... Uses>
@@ -226,13 +248,15 @@ UMEM_ALWAYS_INLINE void map(PlaceType const &place, Function const &f, Views con
 template <class Index, class PlaceType, class Function, int Rank, class... Views>
 UMEM_ALWAYS_INLINE void map_indexed(PlaceType const &place, Function const &f,
                                     Range<Rank> const &range, Views const &...views) {
-  check_index_type<Index>(range);
+  check_index_types<Index, Function, sizeof...(Views)>(range);
   if constexpr (may_be_device<PlaceType>)
     if (is_device(place))
       return device_indexed<Index>(device_of(place), for_device(f), range.begin, range.end,
                                    views...);
   if constexpr (may_be_host<PlaceType>)
-    host_indexed<Index>(host_of(place), for_host(f), range.begin, range.end, views...);
+    host_indexed<Index>(host_of(place),
+                        with_own_indices<Index, sizeof...(Views), Rank>(for_host(f)), range.begin,
+                        range.end, views...);
 }
 
 /* ---- loops over operands ---- */
@@ -569,14 +593,15 @@ UMEM_ALWAYS_INLINE void for_each_index(PlaceType const &place, Range<Rank> const
     auto where = detail::as_place(place);
     using Where = decltype(where);
     using Own = detail::own_index<Index, Function, 0, Rank>;
-    detail::check_index_type<Own>(range);
+    detail::check_index_types<Own, Function, 0>(range);
     if constexpr (detail::may_be_device<Where>)
       if (detail::is_device(where))
         return detail::device_indices<Own>(detail::device_of(where), detail::for_device(f),
                                            range.begin, range.end);
     if constexpr (detail::may_be_host<Where>) {
       detail::check_for_host<Function>();
-      detail::host_indices<Own>(detail::host_of(where), f, range.begin, range.end);
+      detail::host_indices<Own>(detail::host_of(where), detail::with_own_indices<Own, 0, Rank>(f),
+                                range.begin, range.end);
     }
   }
 }

@@ -53,7 +53,8 @@ Result reduce_indices(PlaceType const &place, Range<Rank> const &range, Result c
       place,
       [&](auto const &host) -> Result {
         check_for_host<Op, Function>();
-        auto part = host_index_reduce<Index, Result>(host, op, f, range.begin, range.end);
+        auto &&own = with_own_indices<Index, 0, Rank>(f);
+        auto part = host_index_reduce<Index, Result>(host, op, own, range.begin, range.end);
         return part.any ? static_cast<Result>(op(init, part.value)) : init;
       },
       [&](auto const &device) -> Result {
@@ -74,11 +75,12 @@ template <class Index, class Type, int Rank, class Result, class Op, class Funct
 Result sweep_view(HostPlace const &place, View<Type, Rank> const &view, Range<Rank> const &range,
                   Result const &init, Op op, Function f) {
   check_for_host<Op, Function>();
+  auto &&own = with_own_indices<Index, 1, Rank>(f);
   if constexpr (Rank > 1) {
     if (view.strides.at[0] == 1 && view.strides.at[Rank - 1] != 1)
-      return sweep_columns<Index>(place, view, range, init, op, f);
+      return sweep_columns<Index>(place, view, range, init, op, own);
   }
-  auto part = host_sweep<Index, Result>(place, op, f, view, range.begin, range.end);
+  auto part = host_sweep<Index, Result>(place, op, own, view, range.begin, range.end);
   return part.any ? static_cast<Result>(op(init, part.value)) : init;
 }
 /* Overloads, not functions of on_side: a place that is a device never instantiates the host's. */
@@ -106,7 +108,7 @@ Result for_each_index_reduce(PlaceType const &place, Range<Rank> const &range, R
                              Function f) {
   detail::Called const function("for_each_index_reduce");
   using Own = detail::own_index<Index, Function, 0, Rank>;
-  detail::check_index_type<Own>(range);
+  detail::check_index_types<Own, Function, 0>(range);
   if constexpr (detail::is_sweep<Index, Rank, Result, Op, Function>())
     return detail::reduce_indices<Own>(detail::as_place(place), range, init, op, f);
   else
@@ -135,7 +137,7 @@ Result sweep(PlaceType const &place, Operand &&elements, detail::range_of<Operan
   detail::check_kernels(where);
   using Used = decltype(written);
   using Own = detail::own_index<Index, Function, 1, Used::rank>;
-  detail::check_index_type<Own>(range);
+  detail::check_index_types<Own, Function, 1>(range);
   if constexpr (Used::is_allowed && detail::is_sweep<Index, Used::rank, Result, Op, Function,
                                                      typename Used::value_type>())
     return detail::with_views(

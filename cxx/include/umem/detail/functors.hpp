@@ -131,6 +131,49 @@ template <class Index, class Function, std::size_t Elements, int Rank>
 using own_index = decltype(index_for<Index, Function, Elements>(
     std::make_index_sequence<static_cast<std::size_t>(Rank)>()));
 
+/* Whether a functor has parameters of other integers than Index for its indices. */
+template <class Index, class Function, std::size_t Elements, std::size_t... Nth>
+constexpr bool has_other_indices(std::index_sequence<Nth...>) {
+  using All = parameters_of<Function>;
+  if constexpr (std::tuple_size_v<All> == Elements + sizeof...(Nth))
+    return (!std::is_same_v<std::decay_t<std::tuple_element_t<Elements + Nth, All>>, Index> || ...);
+  else
+    return false;
+}
+template <class Index, class Function, std::size_t Elements, int Rank>
+inline constexpr bool casts_indices = has_other_indices<Index, Function, Elements>(
+    std::make_index_sequence<static_cast<std::size_t>(Rank)>());
+
+/* Such a functor, which gets its own integers: no compiler warns of a conversion. */
+template <class Function, std::size_t Elements> struct CastsIndices {
+  Function functor;
+
+  template <class... Args> UMEM_ALWAYS_INLINE decltype(auto) operator()(Args &&...args) {
+    return invoke(std::index_sequence_for<Args...>(), args...);
+  }
+
+private:
+  template <std::size_t... Nth, class... Args>
+  UMEM_ALWAYS_INLINE decltype(auto) invoke(std::index_sequence<Nth...>, Args &...args) {
+    return functor(argument<Nth>(args)...);
+  }
+  template <std::size_t Nth, class Arg>
+  UMEM_ALWAYS_INLINE static decltype(auto) argument(Arg &arg) noexcept {
+    if constexpr (Nth < Elements)
+      return (arg);
+    else
+      return static_cast<std::decay_t<std::tuple_element_t<Nth, parameters_of<Function>>>>(arg);
+  }
+};
+template <class Index, std::size_t Elements, int Rank, class Function>
+UMEM_ALWAYS_INLINE decltype(auto) with_own_indices(Function &functor) {
+  using Plain = std::remove_const_t<Function>;
+  if constexpr (casts_indices<Index, Plain, Elements, Rank>)
+    return CastsIndices<Plain, Elements>{functor};
+  else
+    return (functor);
+}
+
 /* ---- generic functors with a pack of indices: [](double &x, auto... i) ---- */
 
 /* The call operator of a functor beside another one, which is better for the object and worse for
