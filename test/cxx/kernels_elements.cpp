@@ -259,6 +259,17 @@ TEST(Indices, OfAnEmptyRangeAreNone) {
                        [](index_t, index_t) { ADD_FAILURE(); });
 }
 
+/* Without captures and templates they are refused: see refused/loops.txt. */
+TEST(Elements, ByValueAreCopies) {
+  auto array = umem::Array<double, 1>::full({3}, 2);
+  double const factor = 5;
+  umem::for_each(array, [factor](double x) { return x *= factor; });
+  umem::for_each(array, [](auto x) { return x = 1; });
+  double sum = 0;
+  umem::for_each(array, [&](double x) { sum += x; });
+  EXPECT_EQ(sum, 6);
+}
+
 TEST(Indices, OfTheInterior) {
   umem::View<int, 2> view(nullptr, {10, 20});
   umem::Range<2> range = umem::interior(view, 2);

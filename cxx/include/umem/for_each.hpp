@@ -468,7 +468,9 @@ inline namespace UMEM_LAUNCH_NAMESPACE {
 
 /* ---- elements ---- */
 
-/* f(element of each operand), or f(element of each operand, i, j, ...) if f takes these. */
+/* f(element of each operand), or f(element of each operand, i, j, ...) if f takes these. f takes by
+ * reference what it changes. If it takes all elements by value, it changes copies, which is refused
+ * only if f captures nothing and is no template. */
 template <class PlaceType, class Function, class... Operands,
           class = std::enable_if_t<detail::is_place_and_operands<PlaceType, Function, Operands...>>>
 void for_each(PlaceType const &place, Function f, Operands &&...operands) {
