@@ -1,6 +1,7 @@
 /* array_threads.cpp - const functions of one array in many threads, on every context.
  * ThreadSanitizer sees the races. */
 #include "arrays.hpp"
+#include "settings.h"
 
 namespace {
 
@@ -134,6 +135,26 @@ TEST(GuardsOfThreads, the_last_frees_the_memory) {
     std::thread([&, last = std::move(other)] { EXPECT_EQ(frees, round % 2); }).join();
     EXPECT_EQ(frees, 1);
   }
+}
+
+/* One thread reads a part, and another one writes to a part that has none of its elements: no guard
+ * is left that both have counted at once. */
+TEST(GuardsOfThreads, a_part_is_read_beside_one_that_is_written) {
+  int const rounds = setting_small() ? 20000 : 500000;
+  Array<double, 1> array({2});
+  array.set(0, 0);
+  auto const read = std::as_const(array).part(umem::range(0, 1));
+  auto const written = array.part(umem::range(1, 2));
+  double sum = 0;
+  std::thread other([&] {
+    for (int k = 0; k < rounds; k++)
+      umem::for_each(umem::on_host, written, [k](double &x) { x = k; });
+  });
+  for (int k = 0; k < rounds; k++) umem::for_each(umem::on_host, read, [&](double x) { sum += x; });
+  other.join();
+  EXPECT_EQ(sum, 0);
+  array.set(1, 0);
+  EXPECT_EQ(array.get(1), rounds - 1);
 }
 
 /* A loop over arrays in RAM is a guard of each, in the thread that has made them and in others, and

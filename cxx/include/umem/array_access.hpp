@@ -296,7 +296,7 @@ private:
     return static_cast<std::size_t>(offset) * sizeof(Type);
   }
 
-  std::shared_ptr<detail::Mirror> mirror_; /* shared with guards, locks and parts; null: empty */
+  std::shared_ptr<detail::Mirror> mirror_; /* shared with locks and parts; null: empty */
   Extents<Rank> extents_;
   Ghosts<Rank> ghosts_;
   Order order_ = row_major;

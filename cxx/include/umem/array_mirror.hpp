@@ -94,9 +94,9 @@ public:
   /* The end of a guard; that of the mirror too, if nothing else uses it. */
   void release(Side side, Access access) noexcept {
     if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire)))
-      release_slowly(side, access);
-    else if (UMEM_RARELY(is_last(side, access)))
-      delete this;
+      return release_slowly(side, access);
+    if (access != Access::read) add_alone(at(side).writers, -1);
+    if (UMEM_RARELY(is_last(side))) delete this;
   }
 
   /* Counts a loop as such a guard. It begins and ends in one thread. */
@@ -107,7 +107,7 @@ public:
   }
   UMEM_ALWAYS_INLINE void end_loop(Access access) noexcept {
     count_host(access, -1);
-    if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire))) after_release(Side::host);
+    if (UMEM_RARELY(has_after_release_.load(std::memory_order_acquire))) after_loop();
   }
 
   /* That live. */
@@ -256,14 +256,13 @@ private:
   /* A guard of the host side or a loop that begins, or a loop that ends. */
   UMEM_ALWAYS_INLINE void count_host(Access access, int n) noexcept {
     if (access != Access::read) add_alone(host_.writers, n);
-    if (access == Access::read && UMEM_RARELY(maker_ != this_thread()))
+    if (UMEM_RARELY(maker_ != this_thread()))
       uses_.add(static_cast<std::uint64_t>(n) * ArrayUses::of_host);
     else
       uses_.add_own(static_cast<std::uint32_t>(n));
   }
   /* Counts the end of a guard. Returns whether nothing else uses the mirror. */
-  bool is_last(Side side, Access access) noexcept {
-    if (access != Access::read) add_alone(at(side).writers, -1);
+  bool is_last(Side side) noexcept {
     return uses_.end(side == Side::host ? ArrayUses::of_host : ArrayUses::of_device);
   }
   void release_slowly(Side side, Access access) noexcept;
@@ -278,7 +277,8 @@ private:
     return UMEM_RARELY(!is_ready) ? 0 : device_.adr;
   }
 
-  void after_release(Side side) noexcept;
+  void tell_watch(Side side) noexcept;
+  void after_loop() noexcept;
 
   /* The host side is settled: lets threads read it without the lock, if nothing may forbid or delay
    * that. */
@@ -424,7 +424,7 @@ UMEM_INLINE Mirror::~Mirror() {
 UMEM_INLINE address Mirror::acquire_slowly(Side side, Access access, std::uint64_t key) {
   bool writes = access != Access::read;
   std::unique_lock<std::recursive_mutex> locked(mutex_, std::defer_lock);
-  if (!writes) locked.lock();
+  if (!writes || at(side).closes) locked.lock(); /* a guard that ends closes pages */
   check_lock(key);
   check_guards(side, writes);
   if (side == Side::device && device().can(umemOffsets))
@@ -455,19 +455,26 @@ UMEM_INLINE void Mirror::set_ready() noexcept {
     ready_host_.store(memory(Side::host).adr, std::memory_order_release);
 }
 
-UMEM_INLINE void Mirror::after_release(Side side) noexcept {
-  Locked const locked(mutex_);
-  at(side).close_pages(nbytes_, guards_of(side));
+UMEM_INLINE void Mirror::tell_watch(Side side) noexcept {
   if (watched_ && (is_shared_ ? guards() : guards_of(side)) == 0) watch_last_guard();
 }
 
-/* ~Mirror, which another thread may call meanwhile, waits for the lock. */
+UMEM_INLINE void Mirror::after_loop() noexcept {
+  Locked const locked(mutex_);
+  host_.close_pages(nbytes_, uses_.host());
+  tell_watch(Side::host);
+}
+
+/* ~Mirror, which another thread may call meanwhile, waits for the lock. A hook that is told of
+ * pages that cannot be closed may end the array: the guard still counts. */
 UMEM_INLINE void Mirror::release_slowly(Side side, Access access) noexcept {
   bool is_last_use;
   {
     Locked const locked(mutex_);
-    is_last_use = is_last(side, access);
-    after_release(side);
+    if (access != Access::read) add_alone(at(side).writers, -1);
+    at(side).close_pages(nbytes_, guards_of(side) - 1);
+    is_last_use = is_last(side);
+    tell_watch(side);
   }
   if (is_last_use) delete this;
 }
