@@ -257,14 +257,23 @@ void umemModel_end(umemModel *model) {
   *model = (umemModel){0};
 }
 
-bool umemModel_is_usable(umemModel const *model) {
-  return model->text && (!model->until || umemFetch_now() < model->until);
+bool umemFetch_may_use_model(umemFetch const *fetch) {
+  umemModel const *model = &fetch->model;
+  return model->text && !fetch->target.url && (!model->until || umemFetch_now() < model->until);
+}
+
+bool umemFetch_has_model(umemFetch *fetch) {
+  umemLock_acquire(&fetch->lock);
+  bool const has = umemFetch_may_use_model(fetch);
+  umemLock_release(&fetch->lock);
+  return has;
 }
 
 void umemFetch_read_model(umemFetch const *fetch, umemModel *model, char const *text, size_t size) {
   static char const range[] = "\r\nRange: bytes=";
   umemModel_end(model);
-  if (size >= most_model || size < 8 || memcmp(text, "GET ", 4)) return;
+  /* What a proxy got as a whole URL, with the password of the proxy, is for nobody else. */
+  if (size >= most_model || size < 9 || memcmp(text, "GET /", 5)) return;
   if (memcmp(text + size - 4, "\r\n\r\n", 4) || memchr(text, 0, size)) return;
   *model = (umemModel){.text = strndup(text, size), .size = size};
   char const *line = model->text ? strstr(model->text, range) : NULL;

@@ -170,7 +170,8 @@ struct umemFetch {
   umemModel model;
   umemLane *idle;
   unsigned forks; /* umem_fork_count() of the lanes */
-  bool unlined;   /* answers have no length that lines could use; atomic, as are the rest */
+  bool unlined;   /* lines cannot use what the server answers; atomic, as are the rest */
+  unsigned odd;   /* answers in a row that they could not use */
   uint32_t inflight;
   uint64_t requests, retries, nbytes;
 };
@@ -272,7 +273,10 @@ void umemFetch_go_home(umemFetch *fetch);
 void umemFetch_write_pin(umemFetch const *fetch, char line[umemFetchPinSize]);
 
 void umemModel_end(umemModel *model);
-bool umemModel_is_usable(umemModel const *model);
+
+/* Whether lines can send it: it is there and young, and requests go home. may_use: under the lock. */
+bool umemFetch_may_use_model(umemFetch const *fetch);
+bool umemFetch_has_model(umemFetch *fetch);
 
 /* Reads a model from what libcurl has sent; without text, if it is none. */
 void umemFetch_read_model(umemFetch const *fetch, umemModel *model, char const *text, size_t size);

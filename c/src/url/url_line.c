@@ -41,14 +41,13 @@ struct umemLine {
 
 /* ==== requests ==== */
 
-/* Writes the request of a slot. False if there is no model, requests go elsewhere, or it does not
- * fit. */
+/* Writes the request of a slot. False if there is no model, or it does not fit. */
 static bool write_request(umemSlot *slot, umemLine *line) {
   umemFetch *fetch = slot->fetch;
   umemModel const *model = &fetch->model;
   char pin[umemFetchPinSize] = "";
   umemLock_acquire(&fetch->lock);
-  bool good = umemModel_is_usable(model) && !fetch->target.url;
+  bool good = umemFetch_may_use_model(fetch);
   if (good && !model->pinned) umemFetch_write_pin(fetch, pin);
   int size =
       !good ? 0
@@ -104,9 +103,12 @@ static bool is_quiet(umemSlot const *slot) {
 
 /* A short copy goes over the connection that libcurl has. */
 static bool wants_line(umemSlot const *slot) {
+  umemFetch *fetch = slot->fetch;
   umemFetchJob const *job = slot->job;
-  return job && !slot->plain && !slot->fetch->unlined &&
-         (slot->line || job->nbytes >= least_copy || job->count > slot->fetch->options.connections);
+  if (!job || slot->plain || __atomic_load_n(&fetch->unlined, __ATOMIC_RELAXED)) return false;
+  if (!slot->line && job->nbytes < least_copy && job->count <= fetch->options.connections)
+    return false;
+  return umemFetch_has_model(fetch);
 }
 
 /* Begins an attempt on the line. False: libcurl has to make it. */
@@ -122,6 +124,7 @@ static bool begin_on_line(umemSlot *slot) {
   }
   if (connected) line->state = lineSends;
   line->ends = line->chunked = false;
+  strcpy(slot->after, "0"); /* not what libcurl's last answer said */
   slot->away = false;
   slot->trusted = slot->lined = true;
   return true;
@@ -223,6 +226,7 @@ static int judge(umemSlot *slot) {
   size_t rest = line->size - line->done, wanted = slot->size - slot->got;
   line->ends |= rest > wanted || strncmp(line->text, "HTTP/1.1", 8) != 0;
   line->state = lineTakes;
+  __atomic_store_n(&slot->fetch->odd, 0, __ATOMIC_RELAXED);
   return umemSlot_take(slot, line->text + line->done, umem_lesser(rest, wanted))
              ? umemCurlOK
              : umemCurlWriteError;

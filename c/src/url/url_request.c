@@ -462,12 +462,9 @@ static bool is_plain_range(umemSlot const *slot) {
 /* Lets libcurl show what it sends, if lines need it. */
 static bool watch(umemSlot *slot) {
   umemFetch *fetch = slot->fetch;
-  umemLock_acquire(&fetch->lock);
-  bool has = umemModel_is_usable(&fetch->model);
-  umemLock_release(&fetch->lock);
   bool lines = !__atomic_load_n(&fetch->unlined, __ATOMIC_RELAXED) && is_plain_range(slot);
   return SET(slot, umemCurlOptDebug, on_debug) && SET(slot, umemCurlOptDebugData, slot) &&
-         SET(slot, umemCurlOptVerbose, (long)(lines && !has));
+         SET(slot, umemCurlOptVerbose, (long)(lines && !umemFetch_has_model(fetch)));
 }
 
 void umemSlot_begin(umemSlot *slot) {
@@ -596,7 +593,7 @@ static bool end_attempt(umemLane *lane, umemSlot *slot, int code) {
   if (slot->wrong) return fail(slot, umemIOError, slot->wrong);
   bool cut = code == umemCurlWriteError && slot->dropped > umemFetchMostDropped; /* by on_body */
   /* libcurl 7.88 says nothing of an end in the middle of the headers */
-  if (code == umemCurlOK && !slot->reply.complete)
+  if (code == umemCurlOK && (!slot->reply.complete || slot->reply.status / 100 == 1))
     return again(lane, slot, umemIOError,
                  "the server has closed the connection within its headers");
   if (code == umemCurlOK || cut) return take_answer(lane, slot);
@@ -614,10 +611,18 @@ bool umemSlot_end(umemLane *lane, umemSlot *slot, int code) {
   return end_attempt(lane, slot, code);
 }
 
+/* A server that answers so often is read by libcurl alone. */
+static void note_odd(umemFetch *fetch) {
+  enum { most_odd = 4 };
+  umemFetch_forget_model(fetch);
+  if (__atomic_add_fetch(&fetch->odd, 1, __ATOMIC_RELAXED) >= most_odd)
+    __atomic_store_n(&fetch->unlined, true, __ATOMIC_RELAXED);
+}
+
 bool umemSlot_end_line(umemLane *lane, umemSlot *slot, int code) {
   slot->state = slotIdle;
   if (code != umemLineOdd) return end_attempt(lane, slot, code);
-  umemFetch_forget_model(lane->fetch);
+  if (slot->reply.status) note_odd(lane->fetch);
   slot->plain = true;
   umemSlot_send_soon(slot);
   return true;

@@ -481,4 +481,32 @@ TEST(the_proxy_of_the_environment_is_used) {
   assert_string_equal(seen_path, "http://nowhere.invalid/object");
 }
 
+static unsigned whole_urls, passwords;
+
+static bool count_what_a_proxy_gets(void *user, UrlRequest *request) {
+  __atomic_add_fetch(&whole_urls, request->path[0] != '/', __ATOMIC_RELAXED);
+  bool has_password = strstr(request->head, "\r\nProxy-Authorization: ") != NULL;
+  __atomic_add_fetch(&passwords, has_password, __ATOMIC_RELAXED);
+  return url_serve(user, request);
+}
+
+/* libcurl looks for a proxy whenever it connects, so a long copy may meet another one than the
+ * requests before it. Here the server itself is the proxy. */
+TEST(the_password_of_a_proxy_is_for_the_proxy) {
+  char proxy[64];
+  options.connections = 1;
+  start(count_what_a_proxy_gets, NULL);
+  snprintf(proxy, sizeof proxy, "http://me:secret@127.0.0.1:%u", url_server_port(server));
+  setenv("http_proxy", proxy, 1);
+  umemStatusType status = open_url();
+  if (status == umemOK) assert_read(5000, 10);
+  unsetenv("http_proxy");
+  assert_ok(status);
+  assert_int_equal(whole_urls, 2);
+  assert_int_equal(passwords, 2);
+  assert_read(0, object_size);
+  assert_int_equal(whole_urls, 2);
+  assert_int_equal(passwords, 2);
+}
+
 int main(void) { return url_has_libcurl() ? run_cases(NULL, NULL) : 0; }

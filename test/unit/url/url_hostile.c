@@ -201,6 +201,10 @@ static bool early_hints(UrlRequest *request) {
          url_serve(NULL, request);
 }
 
+static bool cut_after_hints(UrlRequest *request) {
+  return send_text(request, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") && false;
+}
+
 static bool old_http(UrlRequest *request) {
   url_head(request, "HTTP/1.0 206 OK\r\nContent-Range: bytes %zu-%zu/%zu\r\n" TAG,
            RANGE_OF(request));
@@ -273,6 +277,7 @@ static Row const finals[] = {
      3},
     {"a cut for ever", cut_at_once, "(after 3 attempts)", 3},
     {"a cut in the head for ever", cut_in_the_head, "(after 3 attempts)", 3},
+    {"a cut after early hints for ever", cut_after_hints, "(after 3 attempts)", 3},
     {"a cut in the body for ever", cut_in_the_body, "(after 3 attempts)", 3},
     {"a short body for ever", short_body, "the answer is too short (after 3 attempts)", 3},
     {"a stall for ever", stall, "no byte in 100 ms (stall_ms) (after 3 attempts)", 3},
@@ -305,6 +310,7 @@ static void fails_wide(void **state) { fail_in(*state, wide); }
 static Row const passing[] = {
     {"a cut", cut_at_once, NULL, 2},
     {"a cut in the head", cut_in_the_head, NULL, 2},
+    {"a cut after early hints", cut_after_hints, NULL, 2},
     {"a cut in the body", cut_in_the_body, NULL, 2},
     {"a short body", short_body, NULL, 2},
     {"a stall", stall, NULL, 2},
