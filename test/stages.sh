@@ -270,7 +270,7 @@ set_up_asan() {
 
 stage_asan() {
   set_up_asan
-  build_preset asan {c,formats,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,formats,fuzz,tool,unit}/all
+  build_preset asan {c,formats,tool,doc,examples}/all test/{compat,contract,examples,exchange,fault,formats,fuzz,raw,tool,unit}/all
   # With the ledger on, the sweep of faults uses the same memory as without.
   run_tests "$build/asan" ctest --label-exclude '^(cxx|fuzz_long)$' --exclude-regex '^fault\.nth_ledger$'
 }
