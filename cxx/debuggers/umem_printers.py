@@ -150,7 +150,7 @@ class Array:
         """The address of the first element for the CPU, a ghost cell if there are any; 0 if there is none."""
         if bool(self.mirror["is_shared_"]):
             return int(self.mirror["device_"]["adr"])
-        if str(self.mirror["current_"]).endswith("device"):
+        if str(self.mirror["now_"]["current"]).endswith("device"):
             return 0
         return int(self.mirror["host_"]["adr"])
 
@@ -160,7 +160,7 @@ class Array:
         text = f"{self.title} of {shape_in_words(self.extents)} on {context_name(self.mirror['device_']['context'])}"
         text += ghosts_in_words(*self.ghosts)
         text += ", column-major" if self.is_column_major else ""
-        side = str(self.mirror["current_"]).rpartition("::")[2]
+        side = str(self.mirror["now_"]["current"]).rpartition("::")[2]
         return text + f", current: {side}"
 
     def children(self):
