@@ -272,7 +272,7 @@ bool umemFetch_has_model(umemFetch *fetch) {
 void umemFetch_read_model(umemFetch const *fetch, umemModel *model, char const *text, size_t size) {
   static char const range[] = "\r\nRange: bytes=";
   umemModel_end(model);
-  /* What a proxy got as a whole URL, with the password of the proxy, is for nobody else. */
+  /* What a proxy got, a whole URL with the password of the proxy, is for that proxy alone. */
   if (size >= most_model || size < 9 || memcmp(text, "GET /", 5)) return;
   if (memcmp(text + size - 4, "\r\n\r\n", 4) || memchr(text, 0, size)) return;
   *model = (umemModel){.text = strndup(text, size), .size = size};

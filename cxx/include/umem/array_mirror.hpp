@@ -465,8 +465,8 @@ UMEM_INLINE void Mirror::after_loop() noexcept {
   tell_watch(Side::host);
 }
 
-/* ~Mirror, which another thread may call meanwhile, waits for the lock. A hook that is told of
- * pages that cannot be closed may end the array: the guard still counts. */
+/* ~Mirror, which another thread may call meanwhile, waits for the lock. The failure hook may
+ * end the array, if pages cannot be closed: the guard still counts. */
 UMEM_INLINE void Mirror::release_slowly(Side side, Access access) noexcept {
   bool is_last_use;
   {

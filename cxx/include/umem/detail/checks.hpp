@@ -55,8 +55,8 @@ template <class Number> UMEM_ALWAYS_INLINE Number add(std::atomic<Number> &to, N
 /* What uses the memory of an array: guards and loops of each side and, together as one, the owners
  * of the memory, which are arrays, locks and parts. All are in one number, so that a guard ends by
  * one atomic addition, after which the memory is freed if the number is 0. A process of one thread
- * adds without. The thread that made the array counts what it begins in own_. No other thread changes
- * it, and after the last owner nothing begins. */
+ * adds without. The thread that made the array counts what it begins in own_. No other thread
+ * changes it, and after the last owner nothing begins. */
 class ArrayUses {
 public:
   static constexpr std::uint64_t of_host = std::uint64_t(1) << 32, of_device = 1;
