@@ -51,9 +51,10 @@ static void turn(Raw *raw) {
   add(raw, number, -1);
 }
 
+/* Strides of shapes that no memory has wrap: the library has to refuse the shape. */
 static void in_c_order(Raw *raw) {
-  int64_t step = (int64_t)umem_element_bits(raw->type) / 8;
-  for (int k = raw->rank; k-- > 0; step *= raw->shape[k]) raw->strides[k] = step;
+  uint64_t step = umem_element_bits(raw->type) / 8;
+  for (int k = raw->rank; k-- > 0; step *= (uint64_t)raw->shape[k]) raw->strides[k] = (int64_t)step;
 }
 
 static void print(umemArray *array, umemHost *ram) {
