@@ -76,7 +76,7 @@ class Version:
             self.runtime = next(files.rglob("libcudart.so.*"))
             include = next(files.rglob("cuda_runtime_api.h")).parent
             self.flags = ["-std=c11", "-D_GNU_SOURCE", "-DUMEM_WITH_CUDA=1", *WARNINGS,
-                          "-isystem", include, "-isystem", common, f"-I{ROOT / 'c/src'}"]
+                          "-isystem", include, "-isystem", common, f"-I{ROOT / 'c/src'}", f"-I{ROOT / 'c/include'}"]
 
     def compile(self):
         """The object of cuda/cuda_rt.c; None if it does not compile."""

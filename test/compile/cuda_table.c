@@ -2,9 +2,18 @@
  * version of the runtime.
  *
  * Exit code: 0 when every answer is right. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <base/system.h>
 #include <cuda/cuda_rt.h>
+
+/* As that of the library, of which only the tables of CUDA's functions are here. */
+void *umem_open_library(char const *name, int flags, char const **error) {
+  void *handle = dlopen(name, flags);
+  if (!handle && error) *error = dlerror();
+  return handle;
+}
 
 /* Whether every function of the table is there. */
 static int is_full(umemCudaRt const *rt) {
