@@ -49,10 +49,10 @@ source "$root/test/fresh/stage.sh"
 source "$root/test/wheel/stage.sh"
 source "$root/test/freethreaded/stage.sh"
 
-# What each change must pass, in half an hour on two processors, where 25 minutes are wanted: every test once as users
-# build it, those of C again with sanitizers, and each thing that users do. The longest first; python and docs, most of
-# which uses one processor, while gcc uses the other; mpi as soon as it may begin. The short ones fill what is left. Of
-# the quick ones the longest is the last: it alone uses all processors to its end.
+# What each change must pass, in 25 minutes on two processors: every test once as users build it, those of C again with
+# sanitizers, and each thing that users do. The longest first; python and docs, most of which uses one processor, while
+# gcc uses the other; mpi as soon as it may begin. The short ones fill what is left. Of the quick ones the longest is the
+# last: it alone uses all processors to its end.
 all_stages=(gcc asan python docs mpi tsan install examples cuda url symbols includes format)
 quick_stages=(symbols includes format short)
 # Those, and the same tests again on other processors, compilers, MPIs and systems, and what analyses the sources.
