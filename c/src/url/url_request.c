@@ -479,13 +479,20 @@ void umemSlot_begin(umemSlot *slot) {
   if (slot->call) slot->call->answered = 0, *slot->call->found = 0;
 }
 
+/* A handle that lacks options is none: the next request would go by it. */
+static bool open_handle(umemSlot *slot) {
+  umemCurl const *curl = slot->fetch->curl;
+  slot->easy = curl->easy_init();
+  if (slot->easy && prepare_requests(slot)) return true;
+  if (slot->easy) curl->easy_cleanup(slot->easy);
+  slot->easy = NULL;
+  return umemFetch_no_memory(slot->fetch);
+}
+
 bool umemSlot_send(umemLane *lane, umemSlot *slot) {
   umemFetch *fetch = lane->fetch;
   umemCurl const *curl = fetch->curl;
-  if (!slot->easy) {
-    slot->easy = curl->easy_init();
-    if (!slot->easy || !prepare_requests(slot)) return umemFetch_no_memory(fetch);
-  }
+  if (!slot->easy && !open_handle(slot)) return false;
   umemSlot_end_headers(slot);
   bool ready = set_target(slot) && set_method(slot) && set_range(slot) && set_headers(slot) &&
                set_credentials(slot) && watch(slot);
