@@ -274,8 +274,8 @@ void umemFetch_write_pin(umemFetch const *fetch, char line[umemFetchPinSize]);
 
 void umemModel_end(umemModel *model);
 
-/* Whether lines can send it: it is there and young, and requests go home. may_use: under the lock.
- */
+/* Whether lines can send the model: it is there and young, and requests go home. may_use: for those
+ * that hold the lock. */
 bool umemFetch_may_use_model(umemFetch const *fetch);
 bool umemFetch_has_model(umemFetch *fetch);
 

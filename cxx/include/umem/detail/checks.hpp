@@ -1,4 +1,5 @@
-/* umem/detail/checks.hpp - what bounds checks print, and the arrays that they watch.
+/* umem/detail/checks.hpp - what bounds checks print, the arrays that they watch, and how uses of
+ * arrays are counted, which checks ask for.
  *
  * If UMEM_CHECKS is 1 where a program takes a guard of an array, umem watches this array from then
  * on: it knows the address of its elements and how many guards live. Access by indices then finds
