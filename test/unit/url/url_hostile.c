@@ -380,6 +380,19 @@ static void goes_well(void **state) {
   end(NULL);
 }
 
+/* After four such answers, nothing is asked for twice any more. */
+TEST(a_server_of_long_headers_is_read_by_libcurl_alone) {
+  static Bad *const bad = long_head;
+  script = (Script){.bad = 100};
+  options.connections = 1;
+  serve(answer, (void *)(uintptr_t)&bad);
+  for (int i = 0; i < 6; i++) assert_read(5000, wide);
+  umemUrlStats stats = UMEM_URL_STATS_INIT;
+  assert_ok(umemUrl_stats(&url, &stats));
+  assert_int_equal(stats.retries, 0);
+  assert_int_equal(stats.requests, 1 + 6 + 4);
+}
+
 /* Half of all requests are cut. */
 static bool cut_often(void *user UNUSED, UrlRequest *request) {
   if (request->number % 2 == 0) return url_serve(NULL, request);
